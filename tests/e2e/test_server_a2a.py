@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -25,7 +26,7 @@ from langchain_core.messages import AIMessage
 import warm
 from replan import Artifact, Host, Specialist, SpecialistResult, Team, ask_user
 from replan.testing import OpenAIServer, ScriptedModel, always
-from served import OWNER, agent_of, as_, served, tokens_of
+from served import OWNER, agent_of, as_, rested, served, tokens_of
 
 PLAN = "---\ncomplexity: complex\n---\n# Hall\n\n- [ ] 1. Paint the hall @painter\n"
 END = always("---\nverdict: complete\n---\nThe hall is painted.")
@@ -95,6 +96,21 @@ async def test_a_task_asks_is_answered_streamed_and_told_by_a_server_that_was_st
                 await wrong
 
 
+async def check_lists(agent, gone, asks):
+    """See that tasks are listed page by page, and those that are asked for alone."""
+
+    async def listed(**fields):
+        found = await agent.list_tasks(ListTasksRequest(**fields))
+        return [each.id for each in found.tasks], found.total_size, found.next_page_token
+
+    assert await listed(page_size=1) == ([asks], 2, asks)
+    assert await listed(page_size=1, page_token=asks) == ([gone], 2, "")
+    assert await listed(context_id="c1") == ([gone], 1, "")
+    assert await listed(status=ASKS, page_size=1) == ([asks], 1, asks)
+    assert await listed(status=TaskState.TASK_STATE_CANCELED) == ([gone], 1, "")
+    assert await listed(status_timestamp_after=datetime(2200, 1, 1, tzinfo=UTC)) == ([], 0, "")
+
+
 async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream():
     async with (
         served({"town": team(approval="plan")}) as client,
@@ -118,12 +134,8 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
             await sent(agent, "blue", "m4", task_id=task.id)
         at_once = SendMessageConfiguration(return_immediately=True)
         (other,) = await sent(agent, "Paint the hall.", "m5", config=at_once)
-        listed = await agent.list_tasks(ListTasksRequest(page_size=1))
-        assert [each.id for each in listed.tasks] == [other.task.id]
-        rest = await agent.list_tasks(ListTasksRequest(page_token=listed.next_page_token))
-        assert [each.id for each in rest.tasks] == [task.id]
-        of_context = await agent.list_tasks(ListTasksRequest(context_id="c1"))
-        assert [each.id for each in of_context.tasks] == [task.id]
+        await rested(client, other.task.id)
+        await check_lists(agent, task.id, other.task.id)
         wrong = Message(message_id="m6", role=Role.ROLE_USER, parts=[new_url_part("http://a/b")])
         for each, why in (
             (SendMessageRequest(message=wrong), "not fetched"),

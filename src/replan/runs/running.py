@@ -54,9 +54,8 @@ async def run_graph(
     async def work(control: RunControl | None = None) -> dict[str, Any]:
         ready = await prepared(graph, call)
         # In the first version of this format, LangGraph reports the update of each node, too.
-        options = {**_langgraph_options(graph, ready), "version": "v2"}
         output: GraphOutput[dict[str, Any]] = await cast("Any", graph).ainvoke(
-            ready.input, ready.config, control=control, **options
+            ready, ready.config, control=control, version="v2"
         )
         interrupts = {"__interrupt__": [*output.interrupts]} if output.interrupts else {}
         return {**output.value, **interrupts}
@@ -82,12 +81,11 @@ async def stream_graph(
     with suppress(RunStopped):
         async with alone(graph, call.config) as owner:
             ready = await prepared(graph, call)
-            options = {**_langgraph_options(graph, ready), "stream_mode": "custom"}
 
             def parts(control: RunControl) -> AsyncGenerator[Any]:
                 controls.append(control)
                 stream_of = cast("Any", graph).astream
-                return stream_of(ready.input, ready.config, control=control, **options)
+                return stream_of(ready, ready.config, control=control, stream_mode="custom")
 
             stream = parts(RunControl()) if stop is None else _until_stopped(parts, stop, grace)
             with _log_end(call):
@@ -123,10 +121,9 @@ async def followed(  # noqa: PLR0913 - how a run is followed and stopped
 
     async def work(control: RunControl) -> dict[str, Any]:
         ready = call if begins else await prepared(graph, call)
-        options = _langgraph_options(graph, ready)
-        if is_passing:
-            # The thread is written once, when the work comes to rest.
-            options["durability"] = "exit"
+        # A thread that is passing is written once, when the work comes to rest.
+        durability = "exit" if is_passing else "sync"
+        options = {"durability": durability} if graph.checkpointer else {}
         return await cast("TeamGraph", graph).run_to_rest(ready, listener, control, **options)
 
     with _log_end(call):
@@ -216,10 +213,3 @@ async def _read_saved_state(graph: Graph, config: RunnableConfig) -> dict[str, A
 def _mark_interrupted(state: dict[str, Any]) -> dict[str, Any]:
     """The state of a run that was stopped; one whose answer was reported lacks only its summary."""
     return state if state.get("is_completed") else {**state, "outcome": "interrupted"}
-
-
-def _langgraph_options(graph: Graph, call: Call) -> dict[str, Any]:
-    options: dict[str, Any] = {"context": call.settings}
-    if graph.checkpointer:
-        options["durability"] = "sync"
-    return options

@@ -1,11 +1,16 @@
 """The status of a run, and the list of runs by it."""
 
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from typing import TypeVar
 
 from typing_extensions import TypeAliasType
 
 from replan.errors import InputError
-from replan.ports.run_book import BY_NEED, RunBook, RunOutcome, RunRecord
+from replan.ports.run_book import BY_NEED, RunBook, RunOrder, RunOutcome, RunRecord
+
+T = TypeVar("T")
 
 RunStatus = TypeAliasType("RunStatus", RunOutcome)
 """The status of a run.
@@ -16,6 +21,9 @@ stopped, or its process was killed. Otherwise how it ended: `answered`, `complet
 """
 
 PAGE = 50  # runs that are read at once
+
+SCANNED = 1_000
+"""Runs that are looked at for one page of a list, if it says nothing else."""
 
 
 def checked_statuses(status: RunStatus | Collection[RunStatus] | None) -> frozenset[RunStatus]:
@@ -33,19 +41,48 @@ def checked_statuses(status: RunStatus | Collection[RunStatus] | None) -> frozen
     return frozenset(named)
 
 
-async def records_of(
+async def records_of(  # noqa: PLR0913 - what a list may ask for
     book: RunBook,
     *,
     labels: Mapping[str, str] | None = None,
     outcomes: Collection[RunOutcome] = (),
     page: int = PAGE,
     behind: RunRecord | None = None,  # the run after which they begin
+    order: RunOrder = "began",
+    since: datetime | None = None,  # those that began then or later
 ) -> AsyncGenerator[RunRecord]:
-    """Yield the runs whose records read so, the newest first, page by page."""
+    """Yield the runs whose records read so, by default the newest first, page by page."""
     while True:
-        records = await book.recent(page, labels, behind=behind, outcomes=outcomes)
+        records = await book.recent(page, labels, behind=behind, outcomes=outcomes, order=order)
         for record in records:
+            if since is not None and record.started_at < since:
+                return
             yield record
         if len(records) < page:
             return
         behind = records[-1]
+
+
+async def page_of(
+    records: AsyncGenerator[RunRecord],
+    limit: int,
+    entry_of: Callable[[RunRecord], Awaitable[T | None]],
+    scanned: int = SCANNED,
+) -> tuple[list[T], str]:
+    """A page of a list of runs, and the run behind which the next one begins; empty at the end.
+
+    Args:
+        records: The runs, in the order of the list.
+        limit: The entries of a page at most.
+        entry_of: Makes the entry of a run; None for one that is not in the list.
+        scanned: The runs at most that are looked at.
+    """
+    entries, last = list[T](), ""
+    async with aclosing(records):
+        async for record in records:
+            if len(entries) == limit or not scanned:
+                return entries, last
+            last, scanned = record.run_id, scanned - 1
+            if (entry := await entry_of(record)) is not None:
+                entries.append(entry)
+    return entries, ""

@@ -7,7 +7,7 @@ answer, and what is said about progress, questions and failures is here. A proto
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,10 +19,9 @@ from replan.errors import InputError, ReplanError
 from replan.events import types as events
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
-from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
-from replan.server.problems import RefusedError
+from replan.server.problems import RefusedError, bad_field
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run, resume_run
 from replan.state.person.answers import Shown, bound_answers, shown_in
@@ -40,13 +39,13 @@ class Ended(NamedTuple):
 
     report: RunReport
     reply: str  # the answer, what is asked, or why there is no answer
-    streamed: str  # the pieces of the answer so far
+    streamed: str  # the pieces of the answer since it was begun, or begun again
     problem: str  # why what was said could not be used
     is_repeated: bool  # whether the request came before, and was told this
 
     @property
     def rest(self) -> str:
-        """What follows the pieces: a reply that was begun again cannot be taken back."""
+        """What follows the pieces: what was said cannot be taken back."""
         if self.reply.startswith(self.streamed):
             return self.reply.removeprefix(self.streamed)
         return f"\n\n{self.reply}"
@@ -276,8 +275,13 @@ class Exchange:
                 following = begun.run.events(after=begun.after, tokens=self.tokens)
                 async with aclosing(following):
                     async for event in following:
-                        if isinstance(event, events.AnswerToken):
-                            streamed += event.text
+                        match event:
+                            case events.AnswerToken(text=text):
+                                streamed += text
+                            case events.AnswerReset():
+                                streamed = ""
+                            case _:
+                                pass
                         yield event
             yield await self.wait_for_end(begun, streamed)
         except ReplanError as error:
@@ -331,9 +335,37 @@ def _digest(value: JsonValue) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-def place_of(ask: Question | PendingQuestion) -> str:
+def place_of(ask: Question) -> str:
     """The key of an answer: the question and its shown content."""
     return f"{ask.key} {ask.fingerprint}".strip()
+
+
+def shown_text(ask: Question, problem: str = "") -> str:
+    """What a form shows that asks a question alone."""
+    return "\n\n".join(filter(None, [problem or ask.problem, *ask.remarks, ask.text]))
+
+
+def answers_at(
+    answers: Mapping[str, JsonValue], asks: Sequence[Question], field: str
+) -> dict[str, JsonValue]:
+    """Answers by the places of what they answer (`place_of`), each bound to exactly that.
+
+    Args:
+        answers: The answers.
+        asks: What is asked.
+        field: The field of a request that has them; `{}` is the number of the answer.
+
+    Raises:
+        RefusedError: The run does not wait for one of them.
+    """
+    ask_at = {place_of(ask): ask for ask in asks}
+    for number, place in enumerate(answers):
+        if place not in ask_at:
+            fix = f"Give one of: {', '.join(ask_at)}." if ask_at else "Nothing is asked now."
+            raise bad_field(
+                field.format(number), place, "the run does not wait for this answer", fix
+            )
+    return {ask_at[place].key: ask_at[place].bound(answer) for place, answer in answers.items()}
 
 
 def progress_line(event: events.Event) -> str:

@@ -71,6 +71,12 @@ class RefusedError(errors.ReplanError):
             mistakes=tuple(mistakes),
         )
 
+    @property
+    def explained(self) -> str:
+        """What is wrong, and every fix, for a protocol that has no place for mistakes."""
+        fixes = (mistake.fix for mistake in self.problem.mistakes)
+        return " ".join(filter(None, [self.problem.detail, *fixes]))
+
 
 def bad_field(field: str, value: object, reason: str, fix: str) -> RefusedError:
     """Refuse one field of a request."""

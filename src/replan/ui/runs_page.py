@@ -12,6 +12,7 @@ from starlette.responses import Response
 from replan.log.report import RunReport
 from replan.ports.run_book import NOT_OVER, RunOrder, RunOutcome, RunRecord
 from replan.runs.reports import read_summary
+from replan.runs.statuses import page_of, records_of
 from replan.server.problems import bad_field
 from replan.server.request_body import read_query
 from replan.server.response_schemas import TENANT
@@ -106,26 +107,20 @@ async def _find_page(
     served: ServedTeams, request: Request, wanted: Filter
 ) -> tuple[list[RunRecord], str]:
     """A page of records, and the one after which the next page begins."""
-    found, scanned = list[RunRecord](), 0
-    last = await _page_start(served, request, wanted.cursor)
-    batch = 1_000 if wanted.q else _PAGE + 1
-    while scanned < _SCANNED:
-        records = await served.storage.runs.recent(
-            batch,
-            _labels(request, wanted.label),
-            behind=last,
-            outcomes=_recorded_outcomes(wanted.outcome),
-            order=wanted.order,
-        )
-        for record in records:
-            if len(found) == _PAGE:
-                return found, found[-1].run_id
-            last, scanned = record, scanned + 1
-            if _may_see(served, request, record) and _matches(record, wanted.q.casefold()):
-                found.append(record)
-        if len(records) < batch:
-            return found, ""
-    return found, last.run_id if last else ""
+    records = records_of(
+        served.storage.runs,
+        labels=_labels(request, wanted.label),
+        outcomes=_recorded_outcomes(wanted.outcome),
+        page=1_000 if wanted.q else _PAGE + 1,
+        behind=await _page_start(served, request, wanted.cursor),
+        order=wanted.order,
+    )
+
+    async def found(record: RunRecord) -> RunRecord | None:
+        is_seen = _may_see(served, request, record)
+        return record if is_seen and _matches(record, wanted.q.casefold()) else None
+
+    return await page_of(records, _PAGE, found, _SCANNED)
 
 
 async def _page_start(served: ServedTeams, request: Request, name: str) -> RunRecord | None:

@@ -2,11 +2,13 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from replan import Specialist, Team, ask_user, open_storage
+from replan.events.types import AnswerReset, AnswerToken
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
 from replan.server.exchange import Exchange, Names, Open
@@ -139,6 +141,35 @@ async def test_another_answer_to_what_a_run_works_on_begins_nothing():
             await asked_again(exchange, Names(history="red"), "red")
         leave.set()
         assert (await exchange.wait_for_end(blue)).reply == "It is blue."
+
+
+class Told:
+    """A run whose reply was begun again after some pieces."""
+
+    run_id = "r"
+
+    def __init__(self, run, told):
+        self.run, self.told = run, told
+
+    def __await__(self):
+        return self.run.__await__()
+
+    async def report(self):
+        return await self.run.report()
+
+    async def events(self, **_):
+        for event in self.told:
+            yield event
+
+
+async def test_what_follows_a_reply_that_was_begun_again_is_not_said_twice():
+    pieces = [AnswerToken(text="pai", run_id="r"), AnswerReset(run_id="r")]
+    pieces.append(AnswerToken(text="painted", run_id="r"))
+    async with opened(lambda _: "painted today") as exchange:
+        begun = await exchange.begin(REQUEST)
+        async for part in exchange.parts(replace(begun, run=Told(begun.run, pieces))):
+            end = part
+        assert (end.streamed, end.rest) == ("painted", " today")
 
 
 async def test_an_answer_that_comes_too_late_is_told_that_it_was_not_used():

@@ -77,6 +77,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         """Stream as LangGraph does; a run's own input again continues that run.
 
+        Instead of an input it takes a call that was prepared, whose settings are the context.
+
         Without a `durability`, checkpoints are written before the next super-step: a step that has
         begun is known by the name of its run, which another process has to find.
         """
@@ -86,10 +88,11 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if isinstance(self.checkpointer, BaseCheckpointSaver) and not (is_inner or is_chosen):
             options["durability"] = "sync"
         async with alone(self, config, within=True) as owner:
-            call = await normalise_call(self, Call(input, options.get("context"), config))
-            if call.input is not input:
-                options["context"] = call.settings
-            parts = await self._parts(call, options, owner)
+            if isinstance(input, Call):
+                call = input
+            else:
+                call = await normalise_call(self, Call(input, options.get("context"), config))
+            parts = await self._parts(call, {**options, "context": call.settings}, owner)
             if here().listener is not None:
                 # Whoever hears the run around this one does not hear this one.
                 parts = in_each(lambda: using(listener=None), parts)

@@ -23,6 +23,12 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from a2a.utils.task import (
+    HistoryLengthConfig,
+    apply_history_length,
+    validate_history_length,
+    validate_page_size,
+)
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
@@ -31,6 +37,7 @@ from replan.events import types as events
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.runs.reads import state_of
+from replan.runs.statuses import SCANNED, page_of, records_of
 from replan.server.bodies import PlanBody
 from replan.server.callers.identity import Identity, check_role
 from replan.server.doors import a2a_wire
@@ -49,7 +56,6 @@ from replan.server.work import edit_plan_of
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
 _PAGE = 50
-_MOST = 100
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,7 @@ class CallerTasks(RequestHandler):
             run = (await self._begin(params)).run
             if not params.configuration.return_immediately:
                 await run
-            config = params.configuration
-            most = config.history_length if config.HasField("history_length") else None
-            return await self._task_of(await run.report(), most)
+            return await self._task_of(await run.report(), params.configuration)
 
     async def on_message_send_stream(
         self, params: a2a.SendMessageRequest, context: ServerCallContext
@@ -101,8 +105,7 @@ class CallerTasks(RequestHandler):
     ) -> a2a.Task | None:
         """Return the status of a task."""
         with a2a_wire.raising_a2a_errors():
-            most = params.history_length if params.HasField("history_length") else None
-            return await self._task_of(await self._report(params.id), most)
+            return await self._task_of(await self._report(params.id), params)
 
     async def on_cancel_task(
         self, params: a2a.CancelTaskRequest, context: ServerCallContext
@@ -125,25 +128,27 @@ class CallerTasks(RequestHandler):
     ) -> a2a.ListTasksResponse:
         """List the tasks of the team that the caller may see, the newest first."""
         most = params.page_size if params.HasField("page_size") else _PAGE
-        if not 1 <= most <= _MOST:
-            raise InvalidParamsError(f"pageSize: give a number from 1 to {_MOST}.")
+        validate_page_size(most)
         labels = {TEAM: self.team, **({TENANT: self.who.tenant} if self.who.tenant else {})}
         if params.context_id:
             labels[a2a_wire.CONTEXT] = params.context_id
         with a2a_wire.raising_a2a_errors():
-            behind = (
-                await self.served.record_of(params.page_token, self.who)
-                if (params.page_token)
-                else None
+            token, book = params.page_token, self.served.storage.runs
+            behind = await self.served.record_of(token, self.who) if token else None
+            matching = partial(self._matching, params)
+            found, last = await page_of(
+                records_of(book, labels=labels, behind=behind), most, matching
             )
-            records = await self.served.storage.runs.recent(most + 1, labels, behind=behind)
-            seen = [record for record in records[:most] if self.served.is_seen(record, self.who)]
-            tasks = [await self._listed(record, params) for record in seen]
-        if params.status:
-            tasks = [task for task in tasks if task.status.state == params.status]
-        following = records[most - 1].run_id if len(records) > most else ""
+            every, _ = await page_of(records_of(book, labels=labels), SCANNED, matching)
+            # Without a length of its own, a list has no history.
+            history = a2a.GetTaskRequest(history_length=params.history_length)
+            reports = [await self._report(record.run_id) for record in found]
+            tasks = [await self._task_of(report, history) for report in reports]
+        for task in tasks:
+            if not params.include_artifacts:
+                task.ClearField("artifacts")
         return a2a.ListTasksResponse(
-            tasks=tasks, next_page_token=following, page_size=most, total_size=len(tasks)
+            tasks=tasks, next_page_token=last, page_size=most, total_size=len(every)
         )
 
     async def on_create_task_push_notification_config(self, params: Any, context: Any) -> NoReturn:
@@ -266,26 +271,33 @@ class CallerTasks(RequestHandler):
             raise TaskNotFoundError("There is no such task here.")
         return await self.served.runtime_of(record).get(record.run_id)
 
-    async def _task_of(self, report: RunReport, most: int | None = None) -> a2a.Task:
+    async def _task_of(
+        self, report: RunReport, wanted: HistoryLengthConfig | None = None
+    ) -> a2a.Task:
+        """The task of a run, with as much of its history as is wanted; all of it by default."""
+        validate_history_length(wanted)
         await self._exchange.show(report)
-        said = await self._messages(report, most)
+        has_none = wanted and wanted.HasField("history_length") and not wanted.history_length
+        said = () if has_none else await self._messages(report)
         task = a2a_wire.task_of(report, said, is_cancelled=await self._is_cancelled(report.run_id))
-        del task.history[: 0 if most is None else max(0, len(task.history) - most)]
-        return task
+        return apply_history_length(task, wanted)
 
-    async def _messages(self, report: RunReport, most: int | None) -> Sequence[BaseMessage]:
-        if most == 0:
-            return ()
+    async def _messages(self, report: RunReport) -> Sequence[BaseMessage]:
         state = await state_of(report.run_id, self.served.runtime_of(report).resources)
         return state.get("messages", ())
 
-    async def _listed(self, record: RunRecord, params: a2a.ListTasksRequest) -> a2a.Task:
-        report = await self.served.runtime_of(record).get(record.run_id)
-        most = params.history_length if params.HasField("history_length") else 0
-        task = await self._task_of(report, most)
-        if not params.include_artifacts:
-            task.ClearField("artifacts")
-        return task
+    async def _matching(self, wanted: a2a.ListTasksRequest, record: RunRecord) -> RunRecord | None:
+        """A run, if it is one of those that a list is to have."""
+        if not self.served.is_seen(record, self.who):
+            return None
+        if wanted.status or wanted.HasField("status_timestamp_after"):
+            report = await self.served.runtime_of(record).get(record.run_id)
+            is_cancelled = await self._is_cancelled(record.run_id)
+            status = a2a_wire.status_of(report, is_cancelled=is_cancelled)
+            first = wanted.status_timestamp_after.ToNanoseconds()
+            if wanted.status not in (0, status.state) or status.timestamp.ToNanoseconds() < first:
+                return None
+        return record
 
     async def _is_cancelled(self, run_id: str) -> bool:
         return await self.served.storage.store.aget(_CANCELLED, run_id) is not None

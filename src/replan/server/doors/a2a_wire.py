@@ -16,7 +16,7 @@ from a2a.utils.errors import (
     InvalidRequestError,
     TaskNotFoundError,
 )
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToJson
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import JsonValue, ValidationError
 
@@ -31,6 +31,7 @@ from replan.server.problems import as_refusal
 from replan.state.results import Artifact as Made
 
 _LONGEST = 1_000_000
+_EXACT = 2**53  # below it, every whole number is exact
 _SERVER = 500
 
 
@@ -98,9 +99,7 @@ def context_named(message: Message, made: str) -> str:
 def as_a2a_error(error: ReplanError) -> A2AError:
     """An error of the library as one of A2A."""
     refusal = as_refusal(error)
-    problem = refusal.problem
-    fixes = " ".join(mistake.fix for mistake in problem.mistakes)
-    text = f"{problem.detail} {fixes}".strip()
+    problem, text = refusal.problem, refusal.explained
     data = problem.model_dump(mode="json", include={"status", "code", "mistakes"})
     if refusal.retry_after is not None:
         data["retry_after"] = refusal.retry_after
@@ -126,13 +125,23 @@ def _content_block(part: Part) -> dict[str, Any]:
         case "text":
             return {"type": "text", "text": part.text}
         case "data":
-            return {"type": "text", "text": json.dumps(MessageToDict(part.data))}
+            return {"type": "text", "text": json.dumps(_data(part))}
         case "raw":
             name = _file_name(part.filename or "file")
             return block_of(name, part.raw, f"The file {name}", "Send less of it.")
         case _:
             text = "message.parts: an address is not fetched. Send the file itself as `raw`."
             raise ContentTypeNotSupportedError(text)
+
+
+def _data(part: Part) -> JsonValue:
+    """The value of a part: the protocol knows no whole numbers, so one that is whole counts so."""
+    return json.loads(MessageToJson(part.data), parse_float=_number)
+
+
+def _number(written: str) -> float:
+    number = float(written)
+    return int(number) if number.is_integer() and abs(number) < _EXACT else number
 
 
 def _file_name(name: str) -> str:
@@ -147,7 +156,7 @@ def _value(part: Part) -> JsonValue:
         case "text":
             return part.text
         case "data":
-            return cast("JsonValue", MessageToDict(part.data))
+            return _data(part)
         case _:
             text = "message.parts: a file is not an answer. Send a text or a value."
             raise ContentTypeNotSupportedError(text)

@@ -15,10 +15,18 @@ from pydantic import JsonValue
 
 from replan.errors import ReplanError
 from replan.log.report import RunReport
-from replan.runs.asked.pending import PendingQuestion
 from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
-from replan.server.exchange import Begun, Ended, Exchange, Names, Open, place_of, reply_text
+from replan.server.exchange import (
+    Begun,
+    Ended,
+    Exchange,
+    Names,
+    Open,
+    answers_at,
+    place_of,
+    reply_text,
+)
 from replan.server.problems import RefusedError, as_refusal, bad_field
 from replan.state.questions import Question
 
@@ -70,12 +78,14 @@ async def _events(
         async for part in parts:
             match part:
                 case ReplanError():
-                    problem = as_refusal(part).problem
-                    sent = [ag_ui.RunErrorEvent(message=problem.detail, code=problem.code)]
+                    refusal = as_refusal(part)
+                    code = refusal.problem.code
+                    sent = [ag_ui.RunErrorEvent(message=refusal.explained, code=code)]
                 case Ended(report, reply):
                     is_answered = report.outcome not in ("waiting", "interrupted", "failed")
                     last = _final_event(ids, report, part.problem)
-                    sent = [*course.end(report, reply if is_answered else ""), last]
+                    answer = reply if is_answered else ""
+                    sent = [*course.end(report, answer, part.streamed), last]
                 case _:
                     sent = await course.events_for(part)
             for event in sent:
@@ -149,20 +159,13 @@ def _read_answers(
     body: ag_ui.RunAgentInput, asks: Sequence[Question]
 ) -> Mapping[str, JsonValue] | None:
     """The answers to all interrupts; None if one is abandoned, and nothing is decided."""
-    ask_of = {place_of(question): question for question in asks}
     entries = body.resume or []
-    for number, entry in enumerate(entries):
-        if entry.interrupt_id not in ask_of:
-            fix = f"Give one of: {', '.join(ask_of)}."
-            path = f"resume[{number}].interruptId"
-            raise bad_field(path, entry.interrupt_id, "the run does not wait for this answer", fix)
-    entry_of = {entry.interrupt_id: entry for entry in entries}
-    if len(entry_of) < len(ask_of) or len(entries) > len(entry_of):
-        fix = f"Give one for each of: {', '.join(ask_of)}."
+    payloads: dict[str, JsonValue] = {entry.interrupt_id: entry.payload for entry in entries}
+    if not len(asks) == len(payloads) == len(entries):
+        fix = f"Give one for each of: {', '.join(map(place_of, asks))}."
         raise bad_field("resume", len(entries), "each interrupt needs exactly one entry", fix)
-    if any(entry.status == "cancelled" for entry in entries):
-        return None
-    return {ask.key: ask.bound(entry_of[place].payload) for place, ask in ask_of.items()}
+    answers = answers_at(payloads, asks, "resume[{}].interruptId")
+    return None if any(entry.status == "cancelled" for entry in entries) else answers
 
 
 def _final_event(ids: Any, report: RunReport, problem: str) -> ag_ui.BaseEvent:
@@ -179,10 +182,7 @@ def _final_event(ids: Any, report: RunReport, problem: str) -> ag_ui.BaseEvent:
     fields: Any = {**ids, "usage": usage, "result": result}
     match report.outcome:
         case "waiting":
-            asked = [
-                interrupt_of(PendingQuestion.of(question), problem)
-                for question in report.pending_questions
-            ]
+            asked = [interrupt_of(question, problem) for question in report.pending_questions]
             return ag_ui.RunFinishedEvent(
                 **fields, outcome=ag_ui.RunFinishedInterruptOutcome(interrupts=asked)
             )

@@ -14,22 +14,22 @@ from replan.plan.model import StepStatus
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server import response_schemas
-from replan.server.exchange import place_of
+from replan.server.exchange import place_of, shown_text
+from replan.state.questions import Question
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
 
 
-def interrupt_of(ask: PendingQuestion, problem: str) -> ag_ui.Interrupt:
+def interrupt_of(ask: Question, problem: str) -> ag_ui.Interrupt:
     """The question as an interrupt."""
-    texts = [problem or ask.problem, *ask.remarks, ask.text]
-    schema = ask.response_schema
+    pending = PendingQuestion.of(ask)
     return ag_ui.Interrupt(
         id=place_of(ask),
         reason=_REASONS.get(ask.kind, "confirmation"),
-        message="\n\n".join(filter(None, texts)),
-        response_schema=schema if isinstance(schema, dict) else None,
-        metadata={"replan": ask.model_dump(mode="json", exclude={"response_schema"})},
+        message=shown_text(ask, problem),
+        response_schema=ask.response_schema,
+        metadata={"replan": pending.model_dump(mode="json", exclude={"response_schema"})},
     )
 
 
@@ -40,7 +40,6 @@ class Course:
         self._run = run
         self._after = after  # the number of the last event that is known, other in each stream
         self._message = ""  # the id of the open message
-        self._said = ""  # what the open message says
         self._steps = dict[str, str]()  # the names of the steps at work, by their ids
         self._calls = dict[Any, str]()  # the ids of the calls of tools at work
         self._messages = 0  # messages that were begun
@@ -56,17 +55,15 @@ class Course:
             return [self._snapshot(await self._run.report())]
         return [*self._events_of(event), *self._status_change(event, before)]
 
-    def end(self, view: RunReport, text: str) -> Iterator[ag_ui.BaseEvent]:
+    def end(self, view: RunReport, text: str, said: str) -> Iterator[ag_ui.BaseEvent]:
         """Close what is open, and send the answer if it was not sent yet.
 
-        A reply that was begun again cannot be taken back; it is followed by the whole one.
+        What was said cannot be taken back; if it is another answer, the whole one follows.
         """
-        rest = text.removeprefix(self._said) if text.startswith(self._said) else ""
-        if rest:
-            yield from self.text(rest)
-        elif text and text != self._said:
+        if not text.startswith(said):
             yield from self._close_message()
-            yield from self.text(text)
+            said = ""
+        yield from self.text(text.removeprefix(said))
         yield from self._close_message()
         for name in list(self._steps.values()):
             yield ag_ui.StepFinishedEvent(step_name=name)
@@ -113,13 +110,12 @@ class Course:
             self._messages += 1
             self._message = f"{self._run.run_id}-text-{self._after}-{self._messages}"
             yield ag_ui.TextMessageStartEvent(message_id=self._message, role="assistant")
-        self._said += text
         yield ag_ui.TextMessageContentEvent(message_id=self._message, delta=text)
 
     def _close_message(self) -> Iterator[ag_ui.BaseEvent]:
         if self._message:
             yield ag_ui.TextMessageEndEvent(message_id=self._message)
-        self._message = self._said = ""
+        self._message = ""
 
     def _step_began(self, event: events.StepEvent) -> Iterator[ag_ui.BaseEvent]:
         step = str(event.step_id)

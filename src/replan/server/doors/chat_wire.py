@@ -181,10 +181,9 @@ def openai_error(refusal: RefusedError) -> dict[str, Any]:
     problem = refusal.problem
     status = problem.status
     kind = "server_error" if status >= _SERVER else _TYPES.get(status, "invalid_request_error")
-    fixes = " ".join(mistake.fix for mistake in problem.mistakes)
     return {
         "error": {
-            "message": f"{problem.detail} {fixes}".strip(),
+            "message": refusal.explained,
             "type": kind,
             "param": problem.mistakes[0].field if problem.mistakes else None,
             "code": _CODES.get(problem.code, problem.code),

@@ -24,8 +24,18 @@ from replan.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.bodies import MOST_ANSWERS
 from replan.server.callers.identity import Identity, check_role
-from replan.server.exchange import Begun, Ended, Exchange, Names, Open, place_of, progress_line
-from replan.server.problems import RefusedError
+from replan.server.exchange import (
+    Begun,
+    Ended,
+    Exchange,
+    Names,
+    Open,
+    answers_at,
+    place_of,
+    progress_line,
+    shown_text,
+)
+from replan.server.problems import RefusedError, as_refusal
 from replan.server.served_teams import ServedTeams, team_services
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
@@ -74,7 +84,7 @@ def manager_of(served: ServedTeams) -> StreamableHTTPSessionManager:
             door = _Door(served, context.request.state.who, context)
             return await door.call(tools.get(params.name, params.name), params)
         except ReplanError as error:
-            return _result(str(error), is_error=True)
+            return _result(as_refusal(error).explained, is_error=True)
 
     server: Server[Any] = Server("replan", on_list_tools=listed, on_call_tool=called)
     return StreamableHTTPSessionManager(app=server, max_request_body_size=_MOST_BYTES)
@@ -171,35 +181,23 @@ class _Door:
             if is_version_at_least(self.context.protocol_version, _RETRIES_WITH_ANSWERS):
                 return _retry_with_answers(report)
             answers = await self._ask_user(report.pending_questions)
-            if not answers:
+            if all(answer is None for answer in answers.values()):
                 return self._result_of(end)
             begun = await self._answer(exchange, report, answers)
 
     async def _continue(self, exchange: Exchange, params: mcp_types.CallToolRequestParams) -> Begun:
         record = await self.served.record_of(params.request_state or "", self.who)
         report = await self.served.runtime_of(record).get(record.run_id)
-        ask_of = {place_of(ask): ask for ask in report.pending_questions}
-        answers, responses = dict[str, JsonValue](), params.input_responses or {}
-        said: Any = {
-            place: response.model_dump(mode="json") for place, response in responses.items()
-        }
-        names = Names(ids=(["run", report.run_id, said],) if said else ())
-        if (again := await exchange.repeated(names)) is not None:
-            return again
+        responses = params.input_responses or {}
         if len(responses) > MOST_ANSWERS:
             raise InputError(
                 f"{len(responses):,} answers are too many. Give {MOST_ANSWERS:,} at most."
             )
-        for place, response in responses.items():
-            if place not in ask_of:
-                raise InputError(
-                    f"The run does not wait for the answer to '{place}'. Call the tool again, "
-                    "without answers: it says what is asked now."
-                )
-            if isinstance(response, mcp_types.ElicitResult):
-                answers |= _answer_in(ask_of[place], response)
-        if not answers:
-            return Begun(self.served.run_of(record))
+        said = {place: each.model_dump(mode="json") for place, each in responses.items()}
+        names = Names(ids=(["run", report.run_id, cast("JsonValue", said)],) if said else ())
+        if (again := await exchange.repeated(names)) is not None:
+            return again
+        answers = {place: _answer_in(response) for place, response in responses.items()}
         return await self._answer(exchange, report, answers, names)
 
     async def _answer(
@@ -209,9 +207,13 @@ class _Door:
         answers: Mapping[str, JsonValue],
         names: Names | None = None,
     ) -> Begun:
-        """Continue with answers, each of which says what it is about."""
-        shown = Open(report, shown_in(report.pending_questions))
-        begun = await exchange.answer(shown, answers, names)
+        """Continue with answers by their places; who declined to answer gives None."""
+        asks = report.pending_questions
+        bound = answers_at(answers, asks, "inputResponses")
+        said = {ask.key: bound[ask.key] for ask in asks if answers.get(place_of(ask)) is not None}
+        if not said:
+            return Begun(self.served.run_of(report))
+        begun = await exchange.answer(Open(report, shown_in(asks)), said, names)
         if begun.problem:
             raise InputError(begun.problem)
         return begun
@@ -240,7 +242,7 @@ class _Door:
             response = await self.context.session.elicit_form(
                 form.message, form.requested_schema, self.context.request_id
             )
-            answers |= _answer_in(ask, response)
+            answers[place_of(ask)] = _answer_in(response)
         return answers
 
     def _can_ask(self) -> bool:
@@ -272,20 +274,15 @@ def _retry_with_answers(report: RunReport) -> mcp_types.InputRequiredResult:
 
 
 def _form(ask: Question) -> mcp_types.ElicitRequestFormParams:
-    text = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
     schema = _ANSWER if ask.kind in ("question", "unknown_outcome") else _DECISION
-    return mcp_types.ElicitRequestFormParams(message=text, requested_schema=schema)
+    return mcp_types.ElicitRequestFormParams(message=shown_text(ask), requested_schema=schema)
 
 
-def _answer_in(ask: Question, response: mcp_types.ElicitResult) -> dict[str, JsonValue]:
-    """The answer of a user, bound to what was shown; empty without an answer."""
-    if response.action != "accept" or not response.content:
-        return {}
-    content = cast("dict[str, JsonValue]", dict(response.content))
-    is_decision = ask.kind in ("approval", "plan")
-    kept: dict[str, JsonValue] = (
-        {"action": content.get("action"), "reason": content.get("reason") or ""}
-        if is_decision
-        else {"answer": content.get("answer")}
-    )
-    return {ask.key: {**kept, "fingerprint": ask.fingerprint}}
+def _answer_in(response: object) -> JsonValue:
+    """The answer of a user, or the decision; None without one."""
+    if not isinstance(response, mcp_types.ElicitResult) or response.action != "accept":
+        return None
+    content = cast("dict[str, JsonValue]", dict(response.content or {}))
+    if "answer" in content or "action" not in content:
+        return content.get("answer")
+    return {"action": content["action"], "reason": content.get("reason") or ""}

@@ -17,7 +17,7 @@ from openai.types.chat.chat_completion_chunk import Choice as Delta, ChoiceDelta
 from pydantic import JsonValue
 
 from replan.errors import ReplanError
-from replan.events.types import AnswerToken
+from replan.events.types import AnswerReset, AnswerToken
 from replan.log.report import RunReport
 from replan.server.doors.chat_wire import ChatBody, ChatMessage, comparable, openai_error
 from replan.server.exchange import Begun, Ended, Exchange, Names, progress_line
@@ -83,6 +83,8 @@ async def pieces(exchange: Exchange, body: ChatBody, begun: Begun) -> AsyncGener
             match part:
                 case AnswerToken(text=text):
                     yield _piece(head, {"content": text})
+                case AnswerReset():
+                    yield _piece(head, {"content": "\n\n"})
                 case ReplanError():
                     yield f"data: {json.dumps(openai_error(as_refusal(part)))}\n\n"
                     return

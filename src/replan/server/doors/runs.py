@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from datetime import UTC
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
@@ -17,7 +16,7 @@ from replan.ports.run_book import RunRecord
 from replan.runs.labels import checked_labels
 from replan.runs.reports import read_summary, texts_of
 from replan.runs.run_input import stored_input
-from replan.runs.statuses import records_of
+from replan.runs.statuses import page_of, records_of
 from replan.runs.team_on_record import team_name
 from replan.server.bodies import (
     AnswerBody,
@@ -42,7 +41,7 @@ from replan.server.response_schemas import (
     RunSummary,
     Text,
 )
-from replan.server.served_teams import ServedTeams, id_for
+from replan.server.served_teams import id_for
 from replan.server.stream import event_stream
 from replan.server.web import Call, Called, api_router, needs, streams
 from replan.server.work import (
@@ -289,29 +288,22 @@ def _check_keys(answers: Mapping[str, JsonValue], questions: Sequence[Question])
         raise bad_request(mistakes)
 
 
-_SCANNED = 1_000
-"""Runs at most that are looked at for one page."""
-
 _BATCH = 100
 
 
 @router.get("/runs", summary="List runs")
 async def runs(call: Called, query: Annotated[RunsQuery, Query()]) -> RunPage:
     """List the runs that the caller may see, the newest first."""
-    entries, scanned = list[RunSummary](), 0
-    last, book = await _page_start(call, query), call.served.storage.runs
-    records = records_of(book, labels=_labels(query, call.who), page=_BATCH, behind=last)
-    async with aclosing(records) as coming:
-        async for record in coming:
-            if len(entries) == query.limit or scanned == _SCANNED:
-                return _page(entries, last)
-            if _is_before(record, query):
-                break
-            last, scanned = record, scanned + 1
-            is_of_team = query.team in (None, team_name(record))
-            if is_of_team and call.served.is_seen(record, call.who):
-                entries += await _list_entry(record, query, call.served)
-    return _page(entries, None)
+    since = query.since
+    records = records_of(
+        call.served.storage.runs,
+        labels=_labels(query, call.who),
+        page=_BATCH,
+        behind=await _page_start(call, query),
+        since=since if since is None or since.tzinfo else since.replace(tzinfo=UTC),
+    )
+    entries, last = await page_of(records, query.limit, partial(_list_entry, call, query))
+    return RunPage(runs=tuple(entries), next=last or None)
 
 
 _NO_MORE: Any = {"204": {"description": "The run is over, and has no further event"}}
@@ -385,17 +377,14 @@ async def _page_start(call: Call, query: RunsQuery) -> RunRecord | None:
         raise bad_field("cursor", query.cursor, "there is no such run", fix) from None
 
 
-def _is_before(record: RunRecord, query: RunsQuery) -> bool:
-    if query.since is None:
-        return False
-    since = query.since if query.since.tzinfo else query.since.replace(tzinfo=UTC)
-    return record.started_at < since
-
-
-async def _list_entry(record: RunRecord, query: RunsQuery, served: ServedTeams) -> list[RunSummary]:
-    """The entry of a run, if it has one of the outcomes."""
+async def _list_entry(call: Call, query: RunsQuery, record: RunRecord) -> RunSummary | None:
+    """The entry of a run, if it is one of those that are asked for."""
+    served = call.served
+    is_of_team = query.team in (None, team_name(record))
+    if not (is_of_team and served.is_seen(record, call.who)):
+        return None
     if query.outcome and record.outcome not in {*query.outcome, "running"}:
-        return []
+        return None
     runtime = served.runtime_of(record)
     if record.outcome == "running":
         # Its process may have been killed, or its work waits in a queue.
@@ -403,8 +392,4 @@ async def _list_entry(record: RunRecord, query: RunsQuery, served: ServedTeams) 
     else:
         report = await read_summary(runtime.graph, served.storage, record, served.clock())
     is_listed = not query.outcome or report.outcome in query.outcome
-    return [RunSummary.of(record, report)] if is_listed else []
-
-
-def _page(entries: list[RunSummary], last: RunRecord | None) -> RunPage:
-    return RunPage(runs=tuple(entries), next=None if last is None else last.run_id)
+    return RunSummary.of(record, report) if is_listed else None
