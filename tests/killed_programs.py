@@ -17,6 +17,7 @@ from kills import Life
 from replan import (
     ExecutionContext,
     Host,
+    RunSettings,
     Specialist,
     Team,
     ask_user,
@@ -146,6 +147,42 @@ async def piping(life: Life) -> Any:
         thread = await storage.threads.get_thread(f"r{life.name}/1.0/writer")
     text = state["current_specialist_results"]["1/writer"].text
     return {"text": text, "texts": pipelines.texts(thread), "ids": pipelines.ids(thread)}
+
+
+async def following(life: Life) -> Any:
+    """A second run on a thread, whose caller wants its plan approved."""
+    door, plan = life.given, {"plan": "- [ ] 1. Second @a\n"}
+    config: Any = {"configurable": {"thread_id": "t"}}
+    wanted: Any = {"run_id": "second", "settings": RunSettings(approval="always")}
+    team = Team(Host("offline"), worker(lambda context: context.task_description))
+    async with open_storage(life.where) as storage, open_runtime(team, storage=storage) as runtime:
+
+        async def begin() -> Any:
+            if door == "graph":
+                return await run(runtime.graph, plan, config=config, **wanted)
+            return await runtime.run(plan, thread_id="t", **wanted)
+
+        if not life.said:
+            await runtime.run({"plan": "- [ ] 1. First @a\n"}, run_id="first", thread_id="t")
+            life.say("first is over")
+            life.watch(runtime.graph.checkpointer, "aput", "aput_writes")
+            await begin()
+        seen = None if door == "graph" else await runtime.get("second")
+        match door:
+            case "resume":
+                result: Any = await runtime.resume("second")
+            case "recover":
+                (result,) = (await runtime.resume_interrupted()).resumed
+            case _:
+                result = await begin()
+        return {
+            "seen": [seen.outcome, seen.answer] if seen else ["interrupted", ""],
+            "ended": [
+                result.run_id,
+                result.outcome,
+                [each.key for each in result.pending_questions],
+            ],
+        }
 
 
 async def planning(life: Life) -> Any:

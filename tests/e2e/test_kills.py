@@ -3,6 +3,7 @@
 | subject | moments |
 |---|---|
 | a run that asks | of its writes every 17th (PostgreSQL: 37th), and behind rows of its log |
+| a later run of a thread, before it has begun | of its writes the first four |
 | a pipeline of four levels | of its writes every 11th (PostgreSQL: 13th) |
 | a plan whose first step is done while it is written | at work, on record, written, in its round |
 | a run that is edited, or told something | each write of the edit, and steps behind it |
@@ -92,6 +93,20 @@ def check_asked(cases):
                     assert f"answer/{what}" not in on_record, life.name
                 case _:
                     assert line not in on_record, life.name
+
+
+BEGINNINGS = (
+    *((1, "resume"), (1, "graph"), (2, "again"), (2, "recover")),
+    *((3, "recover"), (3, "resume"), (4, "again"), (4, "graph")),
+)
+
+
+@in_turns("at", BEGINNINGS)
+def test_a_later_run_that_was_killed_before_it_began_begins_as_it_was_asked_to(life, at):
+    moment, door = at
+    ended = lived_on(programs.following, replace(life, given=door), moment)
+    # Nothing of the run before is shown as its own, and what it began with still counts.
+    assert ended == {"seen": ["interrupted", ""], "ended": ["second", "waiting", ["plan"]]}
 
 
 @strides(11, 13)

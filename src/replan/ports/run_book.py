@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, Self
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Value
+from replan.state.limits import RunSettings
 from replan.state.outcomes import RunOutcome
 
 RunOrder = Literal["began", "took", "tokens", "cost", "outcome"]
@@ -70,6 +71,7 @@ class RunRecord(Value):
     thread_id: str  # the LangGraph thread whose checkpoints hold its state
     title: str = ""  # what it is about, for people
     order: JsonValue = None  # what is needed to build the same graph again; no secrets
+    settings: RunSettings | None = None  # those of its start, until it has a state
     team: TeamIdentity | None = None  # who worked on it last; None if no team is known
     # Its status. A process that is killed cannot say so: its run reads `running`.
     outcome: RunOutcome = "running"
@@ -109,7 +111,7 @@ class RunBook(Protocol):
     """Rows about runs; the checkpoints and the log hold what the runs did."""
 
     async def begin(self, record: RunRecord) -> None:
-        """Enter a run; an existing one keeps its order, title and beginning."""
+        """Enter a run; an existing one keeps its order, settings, title and beginning."""
         ...
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:

@@ -28,7 +28,7 @@ from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.asked.steers import outcomes_of, settle_missed, waiting_steers
 from replan.runs.calling.compiled import Graph, services_in, shapes_of
 from replan.runs.calling.given_input import Input
-from replan.runs.calling.new_or_continued import Call
+from replan.runs.calling.new_or_continued import Call, is_not_begun
 from replan.runs.calling.team_graph import alone
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
@@ -216,6 +216,7 @@ class RunAtWork:
                 await resources.runs.begin(
                     job.record.replace(
                         outcome="running",
+                        settings=job.settings,
                         team=team_for(job.record.labels, resources.team),
                         updated_at=resources.clock(),
                     )
@@ -295,7 +296,7 @@ class RunAtWork:
         if self.job.goes_on:
             await self.log.recall()
         use(prior_durations=(self.job.thread_id, self.log.worked))
-        run_input, settings = await self._first_input(), self.job.settings
+        run_input, settings = await self._first_input(), await self._settings()
         while True:
             used = list(self._answers)
             state = await followed(
@@ -332,6 +333,20 @@ class RunAtWork:
         await self._take([request for request in self._answers if keys.isdisjoint(request.answers)])
         values = resumption(asks, answers_in(self._answers, asks))
         return Command(resume=values) if values else None
+
+    async def _settings(self) -> RunSettings | None:
+        """The settings of the call; a run that was killed before it began has those of its start.
+
+        Once it has begun, they are in its state.
+        """
+        job = self.job
+        if not job.goes_on or job.record.settings is None:
+            return job.settings
+        config = config_of(job.thread_id)
+        snapshot: StateSnapshot = await cast("Any", self._resources.graph).aget_state(config)
+        if not is_not_begun(snapshot):
+            return job.settings
+        return job.record.settings.overridden_by(job.settings)
 
     async def _take(self, requests: Sequence[Request]) -> None:
         """Mark requests as handled; later readers of the rows skip them."""

@@ -7,17 +7,20 @@ from langgraph.types import StateSnapshot
 
 from replan.ports.run_book import RunRecord
 from replan.runs.calling.compiled import Graph
+from replan.runs.calling.new_or_continued import is_not_begun
 
 
 async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
     """The newest state of a run, also where its thread has begun another one since."""
     reads, config = cast("Any", graph), config_of(record.thread_id)
     newest: StateSnapshot = await reads.aget_state(config)
-    if newest.values.get("run_id", record.run_id) == record.run_id:
+    has_begun = not is_not_begun(newest)
+    if has_begun and newest.values.get("run_id", record.run_id) == record.run_id:
         return newest
     history = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
     async for snapshot in history:
-        return snapshot
+        # What is there before it begins is the state of the run before.
+        return snapshot._replace(values={}) if is_not_begun(snapshot) else snapshot
     return newest._replace(values={}, next=(), tasks=(), interrupts=())
 
 

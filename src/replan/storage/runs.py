@@ -7,13 +7,14 @@ from typing import Any
 from replan.base.values import restored
 from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord, TeamIdentity
+from replan.state.limits import RunSettings
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, first, marks, moment
 from replan.storage.deletions import delete_runs, delete_thread
 
-_COLUMNS = "run_id, thread_id, title, team_order, team, outcome, started_at, updated_at"
+_COLUMNS = "run_id, thread_id, title, team_order, settings, team, outcome, started_at, updated_at"
 _BEGIN = (
-    f"INSERT INTO replan_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id)"
+    f"INSERT INTO replan_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id)"
     " DO UPDATE SET team = excluded.team, outcome = excluded.outcome,"
     " updated_at = excluded.updated_at"
 )
@@ -41,13 +42,16 @@ class Runs:
         self._holds = holds
 
     async def begin(self, record: RunRecord) -> None:
-        """Enter a run; an existing one keeps its order, title and beginning."""
+        """Enter a run; an existing one keeps its order, settings, title and beginning."""
         encrypt, run_id = self._cipher.encrypt, record.run_id
+        # What the caller did not set stays the team's.
+        settings = record.settings and record.settings.model_dump(mode="json", exclude_unset=True)
         row = [
             run_id,
             record.thread_id,
             encrypt(record.title, "replan_runs", run_id, "title"),
             encrypt(record.order, "replan_runs", run_id, "team_order"),
+            encrypt(settings, "replan_runs", run_id, "settings"),
             encrypt(record.team and record.team.model_dump(), "replan_runs", run_id, "team"),
             record.outcome,
             moment(record.started_at),
@@ -192,13 +196,15 @@ def records(
 
 
 def _record(cipher: Cipher, row: Row, labels: Mapping[str, str]) -> RunRecord:
-    run_id, thread_id, title, order, team, outcome, started_at, updated_at = row
+    run_id, thread_id, title, order, settings, team, outcome, started_at, updated_at = row
+    settings = cipher.decrypt(settings, "replan_runs", run_id, "settings")
     team = cipher.decrypt(team, "replan_runs", run_id, "team")
     return RunRecord(
         run_id=run_id,
         thread_id=thread_id,
         title=cipher.decrypt(title, "replan_runs", run_id, "title"),
         order=cipher.decrypt(order, "replan_runs", run_id, "team_order"),
+        settings=settings and restored(RunSettings, settings),
         team=team and restored(TeamIdentity, team),
         outcome=outcome,
         started_at=datetime.fromisoformat(started_at),

@@ -29,8 +29,8 @@ _TABLES: dict[str, str] = {
     "replan_facts": "name {text} PRIMARY KEY, value {bytes} NOT NULL",
     "replan_runs": """
         run_id {text} PRIMARY KEY, thread_id {text} NOT NULL, title {bytes} NOT NULL,
-        team_order {bytes} NOT NULL, team {bytes} NOT NULL, outcome {text} NOT NULL,
-        started_at {text} NOT NULL, updated_at {text} NOT NULL""",
+        team_order {bytes} NOT NULL, settings {bytes} NOT NULL, team {bytes} NOT NULL,
+        outcome {text} NOT NULL, started_at {text} NOT NULL, updated_at {text} NOT NULL""",
     "replan_labels": """
         run_id {text} NOT NULL, name {text} NOT NULL, value {text} NOT NULL,
         PRIMARY KEY (run_id, name)""",

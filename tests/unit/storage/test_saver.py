@@ -275,8 +275,8 @@ async def test_a_deleted_thread_leaves_no_row_and_its_runs_neither(saver):
         await changed(saver, "INSERT INTO replan_logs VALUES (?, ?)", f"logged {name}", name)
         await changed(
             saver,
-            "INSERT INTO replan_runs VALUES (?, ?, ?, ?, ?, 'running', '', '')",
-            *(f"run {name}", name, b"", b"", b""),
+            "INSERT INTO replan_runs VALUES (?, ?, ?, ?, ?, ?, 'running', '', '')",
+            *(f"run {name}", name, b"", b"", b"", b""),
         )
         for run in (f"logged {name}", f"run {name}"):
             await changed(saver, "INSERT INTO replan_labels VALUES (?, 'a', 'b')", run)

@@ -162,9 +162,6 @@ async def _go_on(
     if answers:
         by = user_name()
         return await (await runtime.answer(run_id, answers, settings=new, by=by, **following))
-    if not state and order.settings is not None:
-        # It was killed before it had a state, and takes its settings again.
-        new = order.settings.overridden_by(new)
     return await runtime.resume(run_id, settings=new, by=user_name(), **following)
 
 

@@ -30,7 +30,7 @@ from replan.state.limits import RunSettings
 from replan.state.person.reviews import holds_review
 from replan.state.person.waiting import addressed
 
-_BEFORE = {START, "begin"}
+_BEGIN = "begin"  # the node that begins a run
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ async def _continued_if_same(graph: Graph, call: Call) -> Call:
         # LangGraph would take any input under the newest name for the one that it has.
         return _without_name(call)
     # What it may do is in its state, and may have been raised since.
-    begins = _is_not_begun(await graph.aget_state(call.config))
+    begins = is_not_begun(await graph.aget_state(call.config))
     return replace(call, input=None, settings=call.settings if begins else None)
 
 
@@ -159,7 +159,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     command = cast("Command[Any] | None", call.input)
     if command is not None:
         command = _address_answer(graph, command, snapshot.interrupts)
-    if _is_not_begun(snapshot):
+    if is_not_begun(snapshot):
         # It takes its name and its settings when it does.
         name = str((snapshot.metadata or {}).get("run_id") or call.name)
         return _with_name(replace(call, input=command, name=name))
@@ -180,10 +180,12 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     return replace(call, input=command)
 
 
-def _is_not_begun(snapshot: StateSnapshot) -> bool:
+def is_not_begun(snapshot: StateSnapshot) -> bool:
     """Whether the newest run of a thread has not begun yet; then the state is an earlier run's."""
     state = cast("EnhancedState", snapshot.values)
-    return "settings" not in state or not _BEFORE.isdisjoint(snapshot.next)
+    # A task that ended is not next any more, also before there is a checkpoint behind it.
+    takes_input = any(task.name == START for task in snapshot.tasks)
+    return "settings" not in state or takes_input or _BEGIN in snapshot.next
 
 
 def _with_name(call: Call) -> Call:
