@@ -17,6 +17,7 @@ from kills import Life
 from replan import (
     ExecutionContext,
     Host,
+    PortableRun,
     RunSettings,
     Specialist,
     Team,
@@ -183,6 +184,48 @@ async def following(life: Life) -> Any:
                 [each.key for each in result.pending_questions],
             ],
         }
+
+
+async def answering(life: Life) -> Any:
+    """A run that ends, and another one on its thread."""
+    team = Team(Host("offline"), worker(lambda context: context.task_description))
+
+    def row_of(write: str, args: Any) -> str:
+        return "answer" if write == "aput_writes" and "final_answer" in dict(args[1]) else ""
+
+    def given(words: str) -> Any:
+        return {"messages": [("user", words)], "plan": f"- [ ] 1. {words} @a\n"}
+
+    async with open_storage(life.where) as storage, open_runtime(team, storage=storage) as runtime:
+        life.watch(runtime.graph.checkpointer, "aput", "aput_writes", row_of=row_of)
+        if not life.said:
+            await runtime.run(given("First"), run_id="first", thread_id="t")
+        before = await runtime.get("first")
+        second = await runtime.run(given("Second"), thread_id="t")
+        after = await runtime.get("first")
+    return {
+        "ended": [[each.outcome, each.answer] for each in (before, after)],
+        "said": [message.type for message in second.state["messages"]],
+    }
+
+
+async def leaving(life: Life) -> Any:
+    """A run that asks, is exported, and continues elsewhere."""
+
+    def row_of(write: str, args: Any) -> str:
+        return "question" if write == "aput_writes" and "questions" in dict(args[1]) else ""
+
+    team = Team(Host("offline"), worker(lambda _: ask_user("Which colour?")))
+    async with open_storage(life.where) as storage, open_runtime(team, storage=storage) as here:
+        life.watch(here.graph.checkpointer, "aput_writes", row_of=row_of)
+        if not life.said:
+            await here.run({"plan": "- [ ] 1. Paint @a\n"}, run_id="r")
+        asked = (await here.get("r")).pending_questions
+        exported = (await here.export("r")).to_json()
+    async with open_runtime(team, storage=":memory:") as there:
+        await there.adopt(PortableRun.of_json(exported))
+        result = await (await there.answer("r", "blue"))
+    return [[each.key for each in asked], result.outcome, result.results[1].text]
 
 
 async def planning(life: Life) -> Any:

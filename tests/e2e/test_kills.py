@@ -4,6 +4,8 @@
 |---|---|
 | a run that asks | of its writes every 17th (PostgreSQL: 37th), and behind rows of its log |
 | a later run of a thread, before it has begun | of its writes the first four |
+| a run that ends, before a later one | behind its answer, before a checkpoint has it |
+| a run that asks, before it is exported | behind its question, before a checkpoint has it |
 | a pipeline of four levels | of its writes every 11th (PostgreSQL: 13th) |
 | a plan whose first step is done while it is written | at work, on record, written, in its round |
 | a run that is edited, or told something | each write of the edit, and steps behind it |
@@ -107,6 +109,19 @@ def test_a_later_run_that_was_killed_before_it_began_begins_as_it_was_asked_to(l
     ended = lived_on(programs.following, replace(life, given=door), moment)
     # Nothing of the run before is shown as its own, and what it began with still counts.
     assert ended == {"seen": ["interrupted", ""], "ended": ["second", "waiting", ["plan"]]}
+
+
+@pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
+def test_an_end_that_no_checkpoint_has_outlives_the_next_run_of_its_thread(life):
+    ended = lived_on(programs.answering, life, "answer")
+    (before, after) = ended["ended"]
+    assert (before[0], after) == ("completed", before)
+    assert ended["said"] == ["human", "ai"] * 2
+
+
+@pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
+def test_a_run_whose_question_no_checkpoint_has_is_exported(life):
+    assert lived_on(programs.leaving, life, "question") == [["1/a/1"], "completed", "blue"]
 
 
 @strides(11, 13)

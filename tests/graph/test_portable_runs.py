@@ -91,6 +91,29 @@ async def test_a_run_that_asks_goes_on_elsewhere_as_the_same_run(elsewhere, tmp_
     assert [each for each, _ in first] == ["Look around"]
 
 
+async def test_a_run_is_adopted_again_that_was_not_entered_into_the_list(elsewhere, tmp_path):
+    world = World()
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        async with open_runtime(world.team(model), storage=tmp_path / "here.sqlite") as here:
+            await here.run({"plan": PLAN}, run_id="r")
+            run = sent(await here.export("r"))
+        async with open_runtime(world.team(model), storage=elsewhere) as there:
+            with pytest.MonkeyPatch.context() as patch:
+                # As if its process were killed there.
+                patch.setattr(there.storage.runs, "begin", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    await there.adopt(run)
+            await there.adopt(run)
+            with pytest.raises(InputError, match="is here already"):
+                await there.adopt(run)
+            result = await (await there.answer("r", "blue"))
+    assert (result.outcome, len(world.done)) == ("completed", 2)
+
+
+async def interrupted(_):
+    raise KeyboardInterrupt
+
+
 async def test_the_report_of_a_run_that_travelled_has_the_attempts_before(elsewhere, tmp_path):
     def attempts_of(report):
         own = [(e.entry.step_id, e.entry.number, e.entry.outcome) for e in report.attempts]

@@ -121,6 +121,8 @@ async def followed(  # noqa: PLR0913 - how a run is followed and stopped
 
     async def work(control: RunControl) -> dict[str, Any]:
         ready = call if begins else await prepared(graph, call)
+        if not begins:
+            await cast("TeamGraph", graph).before_input(ready)
         # A thread that is passing is written once, when the work comes to rest.
         durability = "exit" if is_passing else "sync"
         options = {"durability": durability} if graph.checkpointer else {}

@@ -189,6 +189,13 @@ def newest_id(connection: Connection, thread_key: ThreadKey) -> str | None:
     return first(connection.query(query, thread_key))
 
 
+def has_writes(connection: Connection, thread_key: ThreadKey) -> bool:
+    """Whether tasks wrote something behind the newest checkpoint at a place."""
+    newest = newest_id(connection, thread_key)
+    query = f"SELECT 1 FROM replan_writes WHERE {AT} AND checkpoint_id = ? LIMIT 1"
+    return bool(newest and connection.query(query, [*thread_key, newest]))
+
+
 def conditions_of(
     config: RunnableConfig | None, wanted: Filter, before: RunnableConfig | None
 ) -> Conditions:

@@ -63,6 +63,7 @@ from replan.storage.checkpoint_rows import (
     conditions_of,
     config_of,
     find_all,
+    has_writes,
     newest_id,
     thread_key_in,
 )
@@ -125,6 +126,10 @@ class Saver(BaseCheckpointSaver[str]):
         # Every checkpoint has many of them, so that they are short.
         number = int(str(current).partition(".")[0]) + 1 if current else 1
         return f"{number:010}.{secrets.token_hex(6)}"
+
+    async def has_writes(self, config: RunnableConfig) -> bool:
+        """Whether tasks wrote something behind the newest checkpoint of a thread."""
+        return await self.database.read(partial(has_writes, thread_key=thread_key_in(config)))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return _above(await self.database.read(self._find(config)))

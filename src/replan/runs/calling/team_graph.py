@@ -16,9 +16,10 @@ from typing import Any, Self, cast
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.constants import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, StateUpdate
+from langgraph.types import Command, StateSnapshot, StateUpdate
 
 from replan.base.langgraph_inside.checkpoints import CheckpointIds
 from replan.base.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
@@ -92,6 +93,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 call = input
             else:
                 call = await normalise_call(self, Call(input, options.get("context"), config))
+            await self.before_input(call)
             parts = await self._parts(call, {**options, "context": call.settings}, owner)
             if here().listener is not None:
                 # Whoever hears the run around this one does not hear this one.
@@ -99,6 +101,30 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             async with aclosing(parts) as stream:
                 async for part in stream:
                     yield part
+
+    async def close_step(self, config: RunnableConfig) -> StateSnapshot:
+        """Return the newest state, with a checkpoint behind tasks that have all ended.
+
+        A process that was killed between the last of them and the checkpoint has left none.
+        """
+        newest = await self.aget_state(config)
+        if newest.next or not newest.tasks:
+            return newest
+        run_id = str((newest.metadata or {}).get("run_id") or "")
+        named = merge_configs(config, {"metadata": {"run_id": run_id}})
+        with CheckpointIds(services_in(self).clock, run_id).at_work():
+            await super().abulk_update_state(named, [[StateUpdate(None, END)]])
+        return await self.aget_state(config)
+
+    async def before_input(self, call: Call) -> None:
+        """Keep what the run before came to: for a new input, LangGraph drops ended tasks."""
+        has_writes = getattr(cast("Any", self).checkpointer, "has_writes", None)
+        config = merge_configs(self.config, call.config)
+        is_inner = bool(config.get("configurable", {}).get("checkpoint_ns"))
+        if is_inner or has_writes is None or not isinstance(call.input, Mapping):
+            return
+        if await has_writes(config):
+            await self.close_step(call.config)
 
     async def run_to_rest(
         self, call: Call, listener: Listener, control: RunControl, **options: Any

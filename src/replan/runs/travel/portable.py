@@ -22,7 +22,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.calling.compiled import Graph, services_in
-from replan.runs.calling.team_graph import alone
+from replan.runs.calling.team_graph import TeamGraph, alone
 from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_at_work import Resources
@@ -267,9 +267,13 @@ async def export_of(run_id: str, resources: Resources) -> PortableRun:
     record = await kept_record_of(run_id, resources)
     if await is_worked_on(run_id, resources):
         raise ThreadBusyError(record.thread_id)
-    storage = cast("Storage", resources.storage)
-    snapshot = await snapshot_of(resources.graph, record)
-    return await portable_run(snapshot, resources.graph, storage.log, storage.threads)
+    storage, graph = cast("Storage", resources.storage), resources.graph
+    config = config_of(record.thread_id)
+    async with alone(graph, config) as owner:
+        with owner.at_work() if owner else nullcontext():
+            await cast("TeamGraph", graph).close_step(config)
+    snapshot = await snapshot_of(graph, record)
+    return await portable_run(snapshot, graph, storage.log, storage.threads)
 
 
 async def adopt_into(
@@ -286,12 +290,16 @@ async def adopt_into(
     async with alone(resources.graph, config) as owner:
         with owner.at_work() if owner else nullcontext():
             is_known = await resources.runs.get(run.run_id) is not None
-            if is_known or (await cast("Any", resources.graph).aget_state(config)).values:
+            newest: StateSnapshot = await cast("Any", resources.graph).aget_state(config)
+            is_here = newest.parent_config is None and newest.values.get("run_id") == run.run_id
+            if is_known or (newest.values and not is_here):
                 raise InputError(
                     f"The run '{run.run_id}' or the thread '{thread_id}' is here already. "
                     "Continue what is here, or adopt the run on a new thread of another storage."
                 )
-            await put_on_thread(run, resources.graph, resources.storage.log, thread_id)
+            # Who adopted it before may have been killed before it was in the list.
+            if not is_here:
+                await put_on_thread(run, resources.graph, resources.storage.log, thread_id)
             now = resources.clock()
             record = RunRecord(
                 run_id=run.run_id,
