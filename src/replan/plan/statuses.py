@@ -32,7 +32,8 @@ def with_statuses(plan: TaskPlan, steps: Iterable[PlanStep], at: datetime) -> Ta
         UnknownStepError: The plan does not have one of the steps.
     """
     steps_by_id = plan.by_id
-    changed = [step.replace(updated_at=at) for step in steps if steps_by_id.get(step.id) != step]
+    stamp = {"updated_at": at}
+    changed = [step.model_copy(update=stamp) for step in steps if steps_by_id.get(step.id) != step]
     if not changed:
         return plan
-    return refresh_content(plan.with_steps(*changed).replace(updated_at=at))
+    return refresh_content(plan.with_steps(*changed).model_copy(update=stamp))

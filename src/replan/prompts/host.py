@@ -306,14 +306,14 @@ def _judged_plan(plan: TaskPlan, shown: Sequence[SpecialistResult]) -> str:
     """The plan without what its reader does not need: briefs of done steps, and shown failures."""
     told = {result.step_id for result in shown if result.error}
     steps = (
-        step.replace(brief="", parameters={}, result="")
+        step.model_copy(update={"brief": "", "parameters": {}, "result": ""})
         if step.is_finished
-        else step.replace(feedback="")
+        else step.model_copy(update={"feedback": ""})
         if step.id in told
         else step
         for step in plan.steps
     )
-    return render_for_model(plan, steps).strip()
+    return render_for_model(plan.model_copy(update={"steps": tuple(steps)})).strip()
 
 
 def _results(

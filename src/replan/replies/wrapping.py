@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from replan.base.texts.storable import whole_characters
+
 BLANK = " \t\n\r\x0b\x0c\x85\xa0\u2028\u2029\u3000\ufeff\u200b\u200e\u200f"
 """What is not seen."""
 _TAGS = r"(?:think|thinking|thoughts?|reasoning|reflection|analysis)"
@@ -17,7 +19,6 @@ _LONGEST_TOKEN, _MOST_TOKENS = 60, 3
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}+|~{3,}+)[ \t]*+([\w+-]{0,20}+)[ \t]*+")
 _FENCED = re.compile(r"^```[^\n`]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _NEUTRAL = frozenset(("", "markdown", "md", "yaml", "yml", "text", "txt", "json"))
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK_LINES = re.compile(rf"(?:[{re.escape(BLANK)}]*\n)?[\ufeff\u200b\u200e\u200f]*")
 
 
@@ -30,7 +31,7 @@ class Fence(NamedTuple):
 
 def plain(text: str) -> str:
     """Return the text with line feeds as its only line ends, without NUL and half characters."""
-    return _SURROGATE.sub("\ufffd", text.replace("\r\n", "\n").replace("\x00", ""))
+    return whole_characters(text.replace("\r\n", "\n").replace("\x00", ""))
 
 
 def begun(text: str) -> str:

@@ -34,7 +34,8 @@ def _digest(result: SpecialistResult) -> SpecialistResult:
     if result.excerpt or result.result is None or text == result.text:
         return result
     message = AIMessage(text, id=result.result.id)
-    return result.replace(result=message, excerpt=True, length=len(result.text))
+    beginning = {"result": message, "excerpt": True, "length": len(result.text)}
+    return result.model_copy(update=beginning)
 
 
 def _beginning(result: SpecialistResult) -> str:

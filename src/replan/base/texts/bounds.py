@@ -74,7 +74,8 @@ def excess_of(text: str, bounds: Bounds) -> Excess | None:
     if lines >= bounds.lines:
         reason = f"This has {lines + 1:,} lines; at most {bounds.lines:,} are read."
         return Excess(bounds.lines, reason, _DIVIDE)
-    items = sum(1 for _ in _ITEM.finditer(text))
+    # No line has two of them, and nearly no text has so many lines.
+    items = sum(1 for _ in _ITEM.finditer(text)) if lines >= bounds.items else 0
     if items > bounds.items:
         reason = f"This has {items:,} items and headings; at most {bounds.items:,} are read."
         return Excess(1, reason, "Divide it into several plans.")

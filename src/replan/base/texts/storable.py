@@ -1,5 +1,6 @@
 """What every storage keeps of values that others give, and what of a value none does."""
 
+import re
 from collections.abc import Mapping
 from types import NoneType
 from typing import Any, cast
@@ -14,6 +15,7 @@ DEEPEST = 100
 
 _DEEP = f"It is nested deeper than {DEEPEST} levels."
 _SHOWN = 40
+_HALF = re.compile("[\ud800-\udfff]")
 _LONGEST = 10_000
 
 
@@ -40,6 +42,15 @@ def well_formed(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def whole_characters(text: str) -> str:
+    """Return a text with a sign for what is missing in the place of each half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _HALF.sub("\ufffd", text)
+    return text
 
 
 def storable(value: JsonValue) -> JsonValue:

@@ -46,9 +46,10 @@ def key_phrase(line: str) -> Phrase | None:
 def write_body(step: PlanStep) -> list[str]:
     """Write the lines under a step, not indented, so that they are read back unchanged."""
     lines = _joined(step, step.brief.split("\n"))
+    if not step.brief:
+        return lines
     said = Said()
-    if step.brief:
-        read_body(lines, said, 0)
+    read_body(lines, said, 0)
     # What is misread in a brief, or below it, is no longer a part of it, or is a mistake.
     if said.brief == step.brief and not said.complaints:
         return lines

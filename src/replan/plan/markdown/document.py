@@ -1,6 +1,5 @@
 """The plan document: a Markdown text and the typed plan in it."""
 
-import re
 from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -8,14 +7,13 @@ from functools import cached_property
 from typing import Self
 
 from replan.base.texts.bounds import PLAN, Bounds, excess_of
+from replan.base.texts.storable import first_unwritable, whole_characters
 from replan.errors import Mistake, PlanDocumentError
 from replan.plan.markdown.reading import Reading, mistake_at, read_document, step_of
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.markdown.writing import write_document
 from replan.plan.model import PlanStep, TaskPlan
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -58,10 +56,11 @@ class PlanDocument:
         are removed, repeated numbers are replaced, cycles lose the dependencies that close them. A
         text beyond the bounds of a plan document is not read.
         """
-        clean = _SURROGATE.sub("\ufffd", text)
+        clean = whole_characters(text)
         beyond = too_large(clean, PLAN)
         reading = read_document("" if beyond else clean, frozenset(known))
-        return cls(clean, beyond or (*_half_characters(text), *reading.mistakes), reading)
+        halves = () if clean == text else (_half_character(text),)
+        return cls(clean, beyond or (*halves, *reading.mistakes), reading)
 
     @cached_property
     def plan(self) -> TaskPlan:
@@ -126,7 +125,7 @@ def looks_like_plan(text: str) -> bool:
     """
     if excess_of(text, PLAN):
         return False
-    reading = read_document(_SURROGATE.sub("\ufffd", text))
+    reading = read_document(whole_characters(text))
     steps = [block.step for block in reading.blocks]
     is_numbered = len(steps) > 1 and any(step.assigned_to or step.awaits for step in steps)
     return is_numbered or any(block.item.is_marked for block in reading.blocks)
@@ -145,12 +144,10 @@ def _with_own_parameters(step: PlanStep) -> PlanStep:
     return step.replace(parameters=deepcopy(step.parameters)) if step.parameters else step
 
 
-def _half_characters(text: str) -> tuple[Mistake, ...]:
-    found = _SURROGATE.search(text)
-    if found is None:
-        return ()
-    at = found.start()
-    return (_HALF.placed(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)),)
+def _half_character(text: str) -> Mistake:
+    """The mistake of a text with half of a character, at the first one."""
+    at = first_unwritable(text)
+    return _HALF.placed(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
 _HALF = UnplacedMistake(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 from replan.plan.encoding import NAME
@@ -76,6 +77,8 @@ class ParseWarning(Value):
         return f"line {self.line}: '{self.text}' {_MEANING[self.kind].format(step=self.step)}"
 
 
+# Who reads a plan complains of a part of it, and who makes the plan tells all of it.
+@lru_cache(maxsize=8)
 def overlooked(text: str) -> tuple[ParseWarning, ...]:
     """Find what a document may have meant differently, in the order of its lines."""
     found = [

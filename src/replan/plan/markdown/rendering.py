@@ -19,14 +19,11 @@ def render(plan: TaskPlan) -> str:
     return "\n".join([*_set_apart([lines, *blocks] if lines else blocks, titled=bool(lines)), ""])
 
 
-def render_for_model(plan: TaskPlan, steps: Iterable[PlanStep] | None = None) -> str:
-    """Write the canonical document of a plan without the results of its steps, for a prompt.
-
-    The `steps` stand in the place of its own.
-    """
-    own = plan.steps if steps is None else steps
-    untold = tuple(step.replace(result="") if step.result else step for step in own)
-    return render(plan.replace(steps=untold))
+def render_for_model(plan: TaskPlan) -> str:
+    """Write the canonical document of a plan without the steps' results, for a prompt."""
+    untold = {"result": ""}
+    steps = [step.model_copy(update=untold) if step.result else step for step in plan.steps]
+    return render(plan.model_copy(update={"steps": tuple(steps)}))
 
 
 def step_lines(step: PlanStep, indent: str = "", marker: str = "- ") -> list[str]:
