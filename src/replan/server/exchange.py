@@ -2,7 +2,8 @@
 
 How the run of a request is found, how a repetition gets what the first one got, what counts as an
 answer, and what is said about progress, questions and failures is here. A protocol is an encoder of
-`Part`s.
+`Part`s: its route makes an `Exchange`, hands what a request says to `begin_or_continue`, and writes
+what `parts` tells (`stream`), or the end alone (`wait_for_end`).
 """
 
 import hashlib
@@ -23,6 +24,7 @@ from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
 from replan.server.problems import RefusedError, bad_field
 from replan.server.served_teams import ServedTeams
+from replan.server.stream import Stream
 from replan.server.work import answer_run, begin_run, resume_run
 from replan.state.person.answers import Shown, bound_answers, shown_in
 from replan.state.questions import Question
@@ -267,22 +269,35 @@ class Exchange:
             if await self._noted(key) != value:
                 await self._note(key, value)
 
+    async def stream(
+        self, begin: Callable[[], Awaitable[Begun]], lines: Callable[[Begun], AsyncGenerator[str]]
+    ) -> Stream:
+        """Answer with server-sent events; what cannot be begun is refused, and is no stream."""
+        seat = self.served.stream_seat(self.who)
+        begun = await begin()
+        return Stream(lines(begun), self.served.beat, seat)
+
+    async def events(self, begun: Begun) -> AsyncGenerator[events.Event]:
+        """What happens in the run until it rests; nothing, if its client was told before."""
+        if begun.reply is None:
+            async with aclosing(begun.run.events(after=begun.after, tokens=self.tokens)) as told:
+                async for event in told:
+                    yield event
+
     async def parts(self, begun: Begun) -> AsyncGenerator[Part]:
-        """What happens until the run rests."""
+        """What happens until the run rests, and last its end, or why there is none."""
         streamed = ""
         try:
-            if begun.reply is None:
-                following = begun.run.events(after=begun.after, tokens=self.tokens)
-                async with aclosing(following):
-                    async for event in following:
-                        match event:
-                            case events.AnswerToken(text=text):
-                                streamed += text
-                            case events.AnswerReset():
-                                streamed = ""
-                            case _:
-                                pass
-                        yield event
+            async with aclosing(self.events(begun)) as told:
+                async for event in told:
+                    match event:
+                        case events.AnswerToken(text=text):
+                            streamed += text
+                        case events.AnswerReset():
+                            streamed = ""
+                        case _:
+                            pass
+                    yield event
             yield await self.wait_for_end(begun, streamed)
         except ReplanError as error:
             yield error

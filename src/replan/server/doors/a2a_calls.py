@@ -94,7 +94,7 @@ class CallerTasks(RequestHandler):
         with a2a_wire.raising_a2a_errors():
             self.served.stream_seat(self.who)
             report = await self._report(params.id)
-            if (await self._task_of(report)).status.state in a2a_wire.OVER:
+            if (await self._status_of(report)).state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
             async with aclosing(self._follow(await self._exchange.from_now(report))) as events:
                 async for event in events:
@@ -114,7 +114,7 @@ class CallerTasks(RequestHandler):
         with a2a_wire.raising_a2a_errors():
             check_role(self.who, "run")
             report = await self._report(params.id)
-            if (await self._task_of(report)).status.state in a2a_wire.OVER:
+            if (await self._status_of(report)).state in a2a_wire.OVER:
                 raise TaskNotCancelableError("The task is over.")
             runtime = self.served.runtime_of(report)
             store = self.served.storage.store
@@ -187,9 +187,8 @@ class CallerTasks(RequestHandler):
 
     async def _continue(self, report: RunReport, message: a2a.Message, names: Names) -> Begun:
         """Answer a task, or continue one that rests."""
-        is_cancelled = await self._is_cancelled(report.run_id)
-        state = a2a_wire.task_of(report, is_cancelled=is_cancelled).status.state
-        if state == a2a.TaskState.TASK_STATE_WORKING and not is_cancelled:
+        state = (await self._status_of(report)).state
+        if state == a2a.TaskState.TASK_STATE_WORKING and not await self._is_cancelled(report):
             tell = partial(self._steer, report, a2a_wire.steering_in(message), names.run_id)
             return await self._exchange.act_and_follow(report, tell, names)
         if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
@@ -250,8 +249,7 @@ class CallerTasks(RequestHandler):
             a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
             for artifact in a2a_wire.artifacts_of(report)
         ]
-        is_cancelled = await self._is_cancelled(report.run_id)
-        status = a2a_wire.status_of(report, is_cancelled=is_cancelled)
+        status = await self._status_of(report)
         return [*made, a2a.TaskStatusUpdateEvent(**ids, status=status)]
 
     @property
@@ -279,7 +277,7 @@ class CallerTasks(RequestHandler):
         await self._exchange.show(report)
         has_none = wanted and wanted.HasField("history_length") and not wanted.history_length
         said = () if has_none else await self._messages(report)
-        task = a2a_wire.task_of(report, said, is_cancelled=await self._is_cancelled(report.run_id))
+        task = a2a_wire.task_of(report, await self._status_of(report), said)
         return apply_history_length(task, wanted)
 
     async def _messages(self, report: RunReport) -> Sequence[BaseMessage]:
@@ -291,16 +289,17 @@ class CallerTasks(RequestHandler):
         if not self.served.is_seen(record, self.who):
             return None
         if wanted.status or wanted.HasField("status_timestamp_after"):
-            report = await self.served.runtime_of(record).get(record.run_id)
-            is_cancelled = await self._is_cancelled(record.run_id)
-            status = a2a_wire.status_of(report, is_cancelled=is_cancelled)
+            status = await self._status_of(await self._report(record.run_id))
             first = wanted.status_timestamp_after.ToNanoseconds()
             if wanted.status not in (0, status.state) or status.timestamp.ToNanoseconds() < first:
                 return None
         return record
 
-    async def _is_cancelled(self, run_id: str) -> bool:
-        return await self.served.storage.store.aget(_CANCELLED, run_id) is not None
+    async def _status_of(self, report: RunReport) -> a2a.TaskStatus:
+        return a2a_wire.status_of(report, is_cancelled=await self._is_cancelled(report))
+
+    async def _is_cancelled(self, report: RunReport) -> bool:
+        return await self.served.storage.store.aget(_CANCELLED, report.run_id) is not None
 
     def _digest(self, message: a2a.Message) -> str:
         """What a message is known by: the same, sent again, is the same task."""

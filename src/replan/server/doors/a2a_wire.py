@@ -187,20 +187,12 @@ OVER = frozenset(
 """The states in which a task takes no more messages."""
 
 
-def task_of(
-    view: RunReport, messages: Sequence[BaseMessage] = (), *, is_cancelled: bool = False
-) -> Task:
-    """Return a run as a task.
-
-    Args:
-        view: The run.
-        messages: The messages of its conversation.
-        is_cancelled: Whether a client cancelled the task.
-    """
+def task_of(view: RunReport, status: TaskStatus, messages: Sequence[BaseMessage]) -> Task:
+    """Return a run as a task, with the messages of its conversation."""
     return Task(
         id=view.run_id,
         context_id=context_of(view),
-        status=status_of(view, is_cancelled=is_cancelled),
+        status=status,
         artifacts=artifacts_of(view),
         history=list(_history(view, messages)),
         metadata=cast("Any", {"replan": {"outcome": view.outcome, **_plan_at_work(view)}}),
@@ -219,8 +211,8 @@ def context_of(view: RunReport) -> str:
     return view.labels.get(CONTEXT, view.run_id)
 
 
-def status_of(view: RunReport, *, is_cancelled: bool = False) -> TaskStatus:
-    """Return the status of a task, and what it asks or why it ended."""
+def status_of(view: RunReport, *, is_cancelled: bool) -> TaskStatus:
+    """The status of a task, which a client may have cancelled: what it asks, or why it ended."""
     state = _STATES.get(view.outcome, TaskState.TASK_STATE_COMPLETED)
     if view.is_queued and not view.events:
         # No worker has begun it yet.

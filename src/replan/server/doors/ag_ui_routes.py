@@ -1,11 +1,12 @@
 """The route of front ends by AG-UI."""
 
+from functools import partial
+
 from ag_ui.core import RunAgentInput
 from starlette.responses import Response
 
 from replan.server.doors import ag_ui_door
 from replan.server.exchange import Exchange
-from replan.server.stream import Stream
 from replan.server.web import Called, api_router, needs, streams
 
 router = api_router(tags=["experimental"])
@@ -28,7 +29,6 @@ async def run(call: Called, team: str, body: RunAgentInput) -> Response:
         next_key=lambda _, __: ag_ui_door.key_of(body),
         is_told_again=True,
     )
-    seat = call.served.stream_seat(call.who)
-    # What cannot be begun is a problem, and no stream.
-    begun = await ag_ui_door.begin(exchange, body)
-    return Stream(ag_ui_door.lines(exchange, body, begun), call.served.beat, seat)
+    return await exchange.stream(
+        partial(ag_ui_door.begin, exchange, body), partial(ag_ui_door.lines, exchange, body)
+    )

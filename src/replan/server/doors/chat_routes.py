@@ -1,5 +1,7 @@
 """Routes of chat clients: a team is a model of OpenAI's API."""
 
+from functools import partial
+
 from openai.types import Model
 from openai.types.chat import ChatCompletion
 from starlette.responses import Response
@@ -7,7 +9,6 @@ from starlette.responses import Response
 from replan.server.doors import openai_chat
 from replan.server.doors.chat_wire import ChatBody, ModelList
 from replan.server.exchange import Exchange
-from replan.server.stream import Stream
 from replan.server.web import Called, api_router, needs, problems, streams
 
 _ERROR = {"schema": {"type": "object", "required": ["error"]}}
@@ -49,9 +50,7 @@ async def complete(call: Called, body: ChatBody) -> ChatCompletion | Response:
         door="chat",
         next_key=lambda _, reply: openai_chat.next_key(body, reply),
     )
-    seat = call.served.stream_seat(call.who) if body.stream else None
-    # What cannot be begun is an error, and no stream.
-    begun = await openai_chat.begin(exchange, body, call.idempotency_key)
-    if seat is None:
-        return await openai_chat.completion(exchange, body, begun)
-    return Stream(openai_chat.pieces(exchange, body, begun), call.served.beat, seat)
+    begin = partial(openai_chat.begin, exchange, body, call.idempotency_key)
+    if body.stream:
+        return await exchange.stream(begin, partial(openai_chat.pieces, exchange, body))
+    return await openai_chat.completion(exchange, body, await begin())

@@ -220,19 +220,11 @@ class _Door:
 
     async def _wait_for_rest(self, exchange: Exchange, begun: Begun) -> Ended:
         """Wait until a run rests, and report its progress meanwhile."""
-        done = 0
-        async with aclosing(exchange.parts(begun)) as parts:
-            async for part in parts:
-                match part:
-                    case ReplanError():
-                        raise part
-                    case Ended():
-                        return part
-                    case _:
-                        done += part.type == "specialist_completed"
-                        if line := progress_line(part).strip():
-                            await self.context.session.report_progress(part.seq or done, None, line)
-        raise RefusedError(500, "failed", "The run has no end. Look at it by its id.")
+        async with aclosing(exchange.events(begun)) as events:
+            async for event in events:
+                if line := progress_line(event).strip():
+                    await self.context.session.report_progress(event.seq or 0, None, line)
+        return await exchange.wait_for_end(begun)
 
     async def _ask_user(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
         """Ask the user of a client in between; who declines leaves the run waiting."""

@@ -55,9 +55,9 @@ async def completion(exchange: Exchange, body: ChatBody, begun: Begun) -> ChatCo
     """
     end = await exchange.wait_for_end(begun)
     fields: dict[str, Any] = {}
-    if body.tells_course and not end.is_repeated:
-        events = begun.run.events(after=begun.after)
-        fields["reasoning_content"] = "".join([progress_line(event) async for event in events])
+    if body.tells_course:
+        lines = [progress_line(event) async for event in exchange.events(begun)]
+        fields["reasoning_content"] = "".join(lines)
     message: Any = {"role": "assistant", "content": _reply(body, end), "refusal": None, **fields}
     return ChatCompletion(
         **_head(exchange, begun, "chat.completion"),
