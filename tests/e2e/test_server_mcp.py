@@ -1,7 +1,7 @@
 """The server through MCP's own client: a team is a tool."""
 
 import pytest
-from mcp import types
+from mcp import MCPError, types
 
 from replan import Host, Specialist, Team, ask_user
 from replan.testing import ScriptedModel, always
@@ -110,6 +110,14 @@ async def test_an_answer_counts_once_and_another_one_to_what_it_answered_is_refu
             assert (await answered("blue")).content[0].text == "The hall is painted."
         refused = await answered("red")
         assert (refused.is_error, "does not wait" in refused.content[0].text) == (True, True)
+
+
+async def test_a_call_that_is_too_large_or_cannot_be_kept_is_told_why():
+    async with served({"town": team()}) as client, tools_of(client) as mcp:
+        for task, why in (("x" * 33_000_000, "larger than 32,000,000 bytes"), ("a\0b", "a NUL")):
+            with pytest.raises(MCPError, match=why):
+                await mcp.call_tool("town", {"task": task})
+        assert not (await client.get("/runs")).json()["runs"]
 
 
 async def test_too_many_answers_are_refused():

@@ -30,6 +30,9 @@ from replan.state.person.answers import Shown, bound_answers, shown_in
 from replan.state.questions import Question
 
 _NOTES = ("replan", "server", "exchanges")
+_TOLD = "exchange/"
+"""The prefix of notes in the log of a run that say what requests were told, for repetitions."""
+
 _HOW = {
     "plan": "Answer `approve`, `reject: WHY`, or with the changed plan",
     "approval": "Answer `approve`, or `reject: WHY`",
@@ -245,7 +248,7 @@ class Exchange:
                 int(noted.get("after", 0)),
                 names=names,
                 has_answered=bool(noted.get("answered")),
-                reply=noted.get("reply"),
+                reply=await self._told(report.run_id, name),
             )
         return None
 
@@ -312,8 +315,11 @@ class Exchange:
         reply = reply_text(report, begun.problem)
         # For its repetitions; before anything new is shown.
         value = {"run_id": report.run_id, "after": begun.after, "answered": begun.has_answered}
-        stored_reply = None if self.is_told_again else reply
-        await self._note_request(begun.names, {**value, "reply": stored_reply})
+        if not self.is_told_again:
+            for name in begun.names.noted(answers=begun.has_answered):
+                # In the log of the run, with which it is removed.
+                await self.served.storage.log.note(report.run_id, _TOLD + _digest(name), reply)
+        await self._note_request(begun.names, value)
         await self.show(report, reply)
         return Ended(report, reply, streamed, begun.problem, is_repeated=False)
 
@@ -331,6 +337,13 @@ class Exchange:
         value = {**value, "content": _digest(names.content)}
         for name in names.noted(answers=bool(value.get("answered"))):
             await self._note(name, value)
+
+    async def _told(self, run_id: str, name: JsonValue) -> str | None:
+        """What a request was told by its run; None if it was told nothing, or all is told again."""
+        if self.is_told_again:
+            return None
+        key = _TOLD + _digest(name)
+        return cast("str | None", (await self.served.storage.log.notes(run_id, key)).get(key))
 
     async def _note(self, name: JsonValue, value: dict[str, Any]) -> None:
         await self.served.storage.store.aput(

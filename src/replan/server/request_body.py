@@ -102,6 +102,17 @@ def _parse(content: bytes, kind: type[V]) -> V:
     return check_fields(kind, lambda: adapter(kind).validate_json(json.dumps(value)))
 
 
+async def read_call(request: Request, seconds: float) -> bytes:
+    """The body of a call by JSON-RPC, which is JSON that can be stored.
+
+    Raises:
+        RefusedError: It is too large, too slow, or no such JSON.
+    """
+    content = await read_bytes(request, seconds)
+    await asyncio.to_thread(read_json, content)
+    return content
+
+
 def replay(content: bytes, receive: Receive) -> Receive:
     """Receive a body that was read, and then what comes after it."""
     parts: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]

@@ -116,6 +116,16 @@ async def test_a_question_that_nobody_was_shown_is_shown_to_who_comes_again():
         assert (back.report.run_id, "Which colour?" in back.reply) == (left.run.run_id, True)
 
 
+async def test_what_a_client_was_told_is_gone_with_its_run():
+    async with opened(lambda _: "painted") as exchange:
+        end = await exchange.wait_for_end(await asked_again(exchange, Names(ids=("m1",))))
+        again = await exchange.wait_for_end(await asked_again(exchange, Names(ids=("m1",))))
+        assert (again.reply, again.is_repeated) == ("painted", True)
+        await exchange.served.storage.runs.remove(end.report.run_id)
+        notes = await exchange.served.storage.store.asearch(("replan",))
+        assert "painted" not in str(notes)
+
+
 async def test_other_words_under_the_name_of_a_request_are_refused():
     async with opened(paint) as exchange:
         first, other = (Names(ids=("m1",), content=text) for text in ("Paint.", "Dig."))

@@ -1,6 +1,5 @@
 """The door of A2A: a team is an agent with a card, and takes calls of other agents."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
 from importlib.metadata import version
 from typing import Any, cast
@@ -19,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import as_a2a_error
 from replan.server.problems import RefusedError
-from replan.server.request_body import read_bytes, read_json, replay
+from replan.server.request_body import read_call, replay
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
 from replan.server.web import Called
@@ -39,9 +38,8 @@ async def card(call: Called, team: str) -> Response:
 async def called(call: Called, team: str) -> Response:
     """Take a call by JSON-RPC."""
     served, request, name = call.served, call.request, call.served.team_at(team)
-    content = await read_bytes(request, served.body_seconds)
     try:
-        await asyncio.to_thread(read_json, content)
+        content = await read_call(request, served.body_seconds)
     except RefusedError as refusal:
         refused = JSONParseError(message=as_a2a_error(refusal).message)
         return JSONResponse(build_error_response(None, refused))

@@ -12,12 +12,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.server.problems import RefusedError
-from replan.server.request_body import read_bytes, read_json, replay
+from replan.server.request_body import read_call, replay
 from replan.server.served_teams import ServedTeams
 
 EXTRAS = {"/mcp": "mcp", "/ag-ui": "ag-ui", "/a2a": "a2a"}
 """The extra that each door needs, by the beginning of its addresses."""
 
+_MISTAKES = 422
 _PARSE_ERROR = -32_700  # JSON-RPC's code
 
 
@@ -82,12 +83,13 @@ class _Bounded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on."""
-        content = await read_bytes(Request(scope, receive), self._seconds)
         try:
-            await asyncio.to_thread(read_json, content)
+            content = await read_call(Request(scope, receive), self._seconds)
         except RefusedError as refusal:
-            error = {"code": _PARSE_ERROR, "message": str(refusal)}
+            error = {"code": _PARSE_ERROR, "message": refusal.explained}
             answer = {"jsonrpc": "2.0", "id": None, "error": error}
-            await JSONResponse(answer, status_code=400)(scope, receive, send)
+            # No client by JSON-RPC knows 422.
+            status = 400 if refusal.problem.status == _MISTAKES else refusal.problem.status
+            await JSONResponse(answer, status)(scope, receive, send)
         else:
             await self._app(scope, replay(content, receive), send)

@@ -36,6 +36,7 @@ from replan.server.exchange import (
     shown_text,
 )
 from replan.server.problems import RefusedError, as_refusal
+from replan.server.request_body import MOST_BYTES
 from replan.server.served_teams import ServedTeams, team_services
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
@@ -43,7 +44,6 @@ from replan.state.questions import Question
 _RETRIES_WITH_ANSWERS = "2026-07-28"
 """The version from which a client calls again with answers, instead of being asked in between."""
 
-_MOST_BYTES = 4_000_000
 _SCHEMA = {
     "type": "object",
     "properties": {
@@ -87,7 +87,7 @@ def manager_of(served: ServedTeams) -> StreamableHTTPSessionManager:
             return _result(as_refusal(error).explained, is_error=True)
 
     server: Server[Any] = Server("replan", on_list_tools=listed, on_call_tool=called)
-    return StreamableHTTPSessionManager(app=server, max_request_body_size=_MOST_BYTES)
+    return StreamableHTTPSessionManager(app=server, max_request_body_size=MOST_BYTES)
 
 
 def bind_sessions_to_tokens(door: ASGIApp) -> ASGIApp:
