@@ -33,6 +33,7 @@ from types import ModuleType
 # complains at the end of a process whose garbage was not collected.
 PRELOADED = (
     "anyio._backends._asyncio",
+    "encodings.utf_8_sig",
     "httpcore2",
     "kept_runs",
     "killed_programs",
@@ -43,8 +44,9 @@ PRELOADED = (
     "langchain_core.tracers.stdout",
     "langchain_openai",
     "mcp.server.mcpserver.resolve",
-    "openai.resources.chat.completions",
+    "openai.resources.chat.completions.completions",
     "prompt_toolkit",
+    "replan.models.providers.model_http",
     "replan.models.providers.openai_chat",
     "replan.cli.shared.carry_on",
     "replan.cli.shared.carry_out",
@@ -57,9 +59,13 @@ PRELOADED = (
     "replan.storage.advisory_holds",
     "replan.storage.postgres",
     "replan.ui.served_pages",
+    "replan.user_files.label_options",
+    "replan.views.live.live_plan",
     "replan.workers.open_worker",
     "replan_local.host.model",
     "replan_local.specialists",
+    "typer._adapters",
+    "typer._click.decorators",
 )
 NUMBER = struct.Struct("!q")
 PIECE = 1 << 16
@@ -132,6 +138,7 @@ def preload():
     assert threading.active_count() == 1, threading.enumerate()
     # No fork looks through what was there before it, nor takes it down.
     gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def rehearse():

@@ -5,10 +5,9 @@ import os
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
+from contextlib import chdir
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typer.testing import CliRunner
 
 import replan
 import replan.testing
+import warm
 from replan.base.public_names import PACKAGES
 from replan.cli.main import app
 from replan.events.types import BaseEvent
@@ -96,15 +96,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` does."""
     pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
     site = tmp_path_factory.mktemp("site")
-    ended = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    with chdir(ROOT):
+        ended = warm.run(
+            *("-m", "mkdocs", "build", "--strict", "--site-dir", site),
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+            timeout=280,
+        )
     assert ended.returncode == 0, ended.stderr
     assert "WARNING" not in ended.stderr
     return site
@@ -188,25 +185,20 @@ def form_of(text: str) -> str:
     return ".+?".join(map(re.escape, text.removesuffix(".").split("...")))
 
 
-@pytest.fixture
-async def page(site: Path, chromium: Browser) -> Page:
-    """A page of the site in a browser, from the disk."""
-    page = await chromium.new_page()
+@pytest.fixture(scope="module")
+async def asked() -> list[str]:
+    """What the page of the site asks for."""
+    return []
+
+
+@pytest.fixture(scope="module")
+async def page(site: Path, module_chromium: Browser, asked: list[str]) -> Page:
+    """A page of the site in a browser, from the disk: its search reads the index once."""
+    page = await module_chromium.new_page()
+    page.on("request", lambda request: asked.append(request.url))
     await page.goto((site / "reference" / "limits.html").as_uri())
     await page.click("input.md-search__input")
     return page
-
-
-async def test_the_search_finds_a_page_from_the_disk(page: Page):
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    await page.keyboard.type("idempotency key")
-    found = await page.wait_for_selector("a.md-search-result__link", timeout=30_000)
-    target = await found.get_attribute("href")
-    await page.goto(target)
-    assert (await page.title()).endswith("Replan")
-    assert target.startswith("file:")
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 async def test_the_search_has_the_page_of_a_name_first_and_knows_operators_in_long_queries(
@@ -249,6 +241,21 @@ async def test_the_search_finds_the_entry_of_an_error_by_its_whole_text(
         pages = "li.md-search-result__item:nth-child(-n+3)"
         entry = page.locator(f"{pages} a.md-search-result__link[href*='#{anchor}']")
         await entry.first.wait_for(state="attached", timeout=30_000)
+
+
+async def test_the_search_finds_a_page_from_the_disk_and_asks_no_server(
+    page: Page, asked: list[str]
+):
+    await page.fill("input.md-search__input", "idempotency key")
+    await page.keyboard.press("End")
+    found = page.locator("a.md-search-result__link[href*='effects.html']")
+    await found.first.wait_for(state="attached", timeout=30_000)
+    target = await found.first.get_attribute("href")
+    await page.goto(target)
+    assert (await page.title()).endswith("Replan")
+    assert target.startswith("file:")
+    assert asked
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 def command_told(words: str) -> str:

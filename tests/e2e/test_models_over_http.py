@@ -376,6 +376,7 @@ async def test_a_model_that_is_given_up_closes_its_connections_in_a_running_loop
     async with OpenAIServer({"think": always("Hello.")}) as server:
         model = model_of(server)
         await model.ainvoke(prompt())
+        gc.collect()
         (session,) = (
             thing
             for thing in gc.get_objects()
@@ -440,6 +441,7 @@ async def test_an_open_connection_holds_nothing_of_the_call_that_opened_it():
 def open_connections() -> list[aiohttp.client_proto.ResponseHandler]:
     """Connections that a server has not closed, and that wait for the next request."""
     kind = aiohttp.client_proto.ResponseHandler
+    gc.collect()
     return [each for each in gc.get_objects() if type(each) is kind and each.is_connected()]
 
 

@@ -1,10 +1,12 @@
 """HTML, PDF and DOCX in a folder: found at their places, and none of them can do harm."""
 
+from pathlib import Path
+
 import pytest
 
 from made_documents import pdf, word, word_of
 from replan.base.texts.passages import passages_of
-from replan.knowledge import FolderRetriever, SearchRequest, documents, read_files
+from replan.knowledge import FolderRetriever, SearchRequest, document_program, documents, read_files
 
 ENTITIES = b"""<?xml version="1.0"?><!DOCTYPE d [
 <!ENTITY a "zebra zebra zebra zebra zebra"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
@@ -70,7 +72,6 @@ def test_a_passage_of_a_docx_has_its_paragraph_and_its_heading(retriever, folder
         ("a.docx", word_of(ENTITIES), "it declares entities of its own"),
         ("a.docx", word_of(SPANS), "it has a table of more than 1,000 columns"),
         ("a.html", b"<p>&#" + b"1" * 4_301 + b";</p>", "it is damaged (ValueError)"),
-        ("a.html", b"<p>a" * 500_001, "it has more than 500,000 paragraphs"),
     ],
     # A name made of the content would have the time of a ZIP file in it.
     ids=[
@@ -82,7 +83,6 @@ def test_a_passage_of_a_docx_has_its_paragraph_and_its_heading(retriever, folder
         "entities",
         "columns",
         "digits",
-        "blocks",
     ],
 )
 def test_a_document_that_cannot_be_read_is_left_out_and_named(
@@ -95,6 +95,19 @@ def test_a_document_that_cannot_be_read_is_left_out_and_named(
     assert [each[0] for each in chunks] == ["b.md"]
     assert left_out.startswith(f"{name} is left out: ")
     assert problem in left_out
+
+
+def test_a_document_of_too_many_paragraphs_is_left_out(retriever, folder, tmp_path, monkeypatch):
+    # To read half a million takes many seconds: here the program has a smaller bound.
+    program = tmp_path / "program.py"
+    text = Path(document_program.__file__).read_text("utf-8")
+    program.write_text(text.replace("MOST_LINES = 500_000", "MOST_LINES = 1_000"), "utf-8")
+    monkeypatch.setattr(document_program, "__file__", str(program))
+    (folder / "a.html").write_bytes(b"<p>a" * 1_000)
+    (folder / "b.html").write_bytes(b"<p>a" * 1_001)
+    chunks, left_out = search(retriever, "a")
+    assert {name for name, *_ in chunks} == {"a.html"}
+    assert left_out == ["b.html is left out: it has more than 1,000 paragraphs."]
 
 
 def test_a_document_that_is_too_large_is_left_out(retriever, folder, monkeypatch):
