@@ -209,6 +209,31 @@ async def answering(life: Life) -> Any:
     }
 
 
+async def approving_twice(life: Life) -> Any:
+    """A run with two rounds, whose plans are approved; it dies behind a checkpoint."""
+    more = "---\nverdict: continue\nupdate: More.\n---\n- [x] 1. One @a\n- [ ] 2. Two @a\n"
+    model = ScriptedModel({"feedback": always(lambda _: END if "Two" in life.said else more)})
+
+    def work(context: Any) -> str:
+        life.say(context.task_description)
+        return "done"
+
+    async with open_storage(life.where) as storage:
+        team = Team(Host(model), worker(work), approval="always")
+        async with open_runtime(team, storage=storage) as runtime:
+            life.watch(runtime.graph.checkpointer, "aput")
+            if (known := await storage.runs.get("r")) is None:
+                await runtime.run({"plan": "- [ ] 1. One @a\n"}, run_id="r")
+            elif known.outcome != "waiting":
+                await runtime.resume("r")
+            while asked := (await runtime.get("r")).pending_questions:
+                await (await runtime.answer("r", {asked[0].key: "approve"}))
+            events = [event async for event in runtime.events("r")]
+    # What a process says of its own work is told for each process.
+    own = ("run_stopped", "run_resumed", "specialist_invoked")
+    return [each.type for each in events if each.type not in own]
+
+
 async def leaving(life: Life) -> Any:
     """A run that asks, is exported, and continues elsewhere."""
 

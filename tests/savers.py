@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from databases import opened_database
+from replan.log.run_log import RunLog
 from replan.storage.cipher import Cipher
 from replan.storage.encryption import SealedSerializer
 from replan.storage.holds import FileHolds, ThreadLocks
@@ -27,7 +28,8 @@ async def opened_saver(
         if key is not None:
             serde = SealedSerializer.with_key(key, serde)
         try:
-            yield Saver(database, serde, holds, SqlLogs(database, Cipher(key)))
+            logs = SqlLogs(database, Cipher(key))
+            yield Saver(database, serde, holds, logs, RunLog(logs))
         finally:
             await holds.close()
 

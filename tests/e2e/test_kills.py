@@ -6,6 +6,7 @@
 | a later run of a thread, before it has begun | of its writes the first four |
 | a run that ends, before a later one | behind its answer, before a checkpoint has it |
 | a run that asks, before it is exported | behind its question, before a checkpoint has it |
+| a run with two plans that are approved | behind each of its checkpoints |
 | a pipeline of four levels | of its writes every 11th (PostgreSQL: 13th) |
 | a plan whose first step is done while it is written | at work, on record, written, in its round |
 | a run that is edited, or told something | each write of the edit, and steps behind it |
@@ -122,6 +123,20 @@ def test_an_end_that_no_checkpoint_has_outlives_the_next_run_of_its_thread(life)
 @pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
 def test_a_run_whose_question_no_checkpoint_has_is_exported(life):
     assert lived_on(programs.leaving, life, "question") == [["1/a/1"], "completed", "blue"]
+
+
+TOLD = (
+    *("run_started", "thinking_started", "thinking_completed", "plan_created"),
+    *("approval_requested", "answer_received", "specialist_completed", "plan_updated"),
+    *("model_invoked", "model_completed", "feedback_generated", "plan_updated"),
+    *("approval_requested", "answer_received", "specialist_completed", "plan_updated"),
+    *("model_invoked", "model_completed", "feedback_generated", "task_completed"),
+)
+
+
+@in_turns("moment", [*range(2, 18)])
+def test_the_log_of_a_run_tells_all_that_its_checkpoints_have(life, moment):
+    assert lived_on(programs.approving_twice, life, moment) == list(TOLD)
 
 
 @strides(11, 13)

@@ -160,6 +160,11 @@ class EventQueue(Protocol):
         """Whether what runs here is the work on the run, in its event loop."""
         ...
 
+    @property
+    def has_events(self) -> bool:
+        """Whether events are not on record yet."""
+        ...
+
     def before(self, announced: Announcement | None) -> AbstractAsyncContextManager[EventBatch]:
         """What is written inside comes behind the events so far; on leaving, all are published."""
         ...

@@ -128,6 +128,13 @@ class RunLog:
         finally:
             del self._queues[run_id]
 
+    def unwritten_events(self) -> tuple[str, EventQueue] | None:
+        """The run that works here, and its events, if some are not on record yet."""
+        for run_id, queue in self._queues.items():
+            if queue.has_events and queue.is_here:
+                return run_id, queue
+        return None
+
     async def rows(self, run_id: str, after: int = 0) -> Sequence[LogRow]:
         """The rows of a run with larger numbers, in their order."""
         return await self._read(run_id, lambda rows: rows.every(after))

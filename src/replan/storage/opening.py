@@ -162,10 +162,11 @@ def _storage(
     database: Database, serde: SerializerProtocol, cipher: Cipher, holds: ThreadLocks
 ) -> Storage:
     logs = SqlLogs(database, cipher)
-    saver = Saver(database, serde, holds, logs)
+    log = RunLog(logs)
+    saver = Saver(database, serde, holds, logs, log)
     return Storage(
         checkpointer=saver,
-        log=RunLog(logs),
+        log=log,
         runs=Runs(database, cipher, holds),
         sessions=Sessions(database, cipher),
         store=Store(database, cipher),

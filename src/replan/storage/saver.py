@@ -47,6 +47,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from replan.base.langgraph_inside.checkpoints import DeltaChannelHistory, advance_id_clock
 from replan.base.langgraph_inside.tasks import of_whole_tasks
 from replan.errors import StorageError, ThreadBusyError
+from replan.log.run_log import RunLog
+from replan.log.uninterrupted import uninterrupted
 from replan.ports.ownership import Owner, owner_in
 from replan.storage.checkpoint_history import (
     Lineage,
@@ -91,7 +93,12 @@ class Saver(BaseCheckpointSaver[str]):
     """Keeps checkpoints in a database."""
 
     def __init__(
-        self, database: Database, serde: SerializerProtocol, holds: ThreadLocks, logs: SqlLogs
+        self,
+        database: Database,
+        serde: SerializerProtocol,
+        holds: ThreadLocks,
+        logs: SqlLogs,
+        log: RunLog,
     ) -> None:
         """Prepare.
 
@@ -99,12 +106,14 @@ class Saver(BaseCheckpointSaver[str]):
             database: What has the tables.
             serde: Writes and reads values; with a key, encrypted.
             holds: The threads that are worked on.
-            logs: The logs of runs, which say where a run was forked.
+            logs: The rows of the logs of runs, which say where a run was forked.
+            log: The logs of runs, which a checkpoint is never ahead of.
         """
         super().__init__(serde=serde)
         self.database = database
         self.holds = holds
         self._logs = logs
+        self._log = log
         self._loop = asyncio.get_running_loop()  # where threads are held
 
     def lock(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
@@ -154,7 +163,8 @@ class Saver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
-        await self._write(new.thread_key.thread_id, partial(self._write_new, new=new))
+        work = partial(self._write_new, new=new)
+        await self._write_behind_events(new.thread_key.thread_id, work)
         return config_of(new.thread_key, checkpoint["id"])
 
     async def aput_writes(
@@ -165,7 +175,7 @@ class Saver(BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         new = self._new_writes(config, writes, task_id, task_path)
-        await self._write(new.thread_key.thread_id, new.write)
+        await self._write_behind_events(new.thread_key.thread_id, new.write)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -331,6 +341,26 @@ class Saver(BaseCheckpointSaver[str]):
         name = str(thread_id)
         async with self.holds.lock_or_own(name):
             yield name
+
+    async def _write_behind_events(self, thread_id: str, work: Work[None]) -> None:
+        """Write what the run at work here came to, behind the events that tell of it."""
+        unwritten = self._log.unwritten_events()
+        if unwritten is None:
+            await self._write(thread_id, work)
+            return
+        run_id, queue = unwritten
+
+        async def whole() -> None:
+            async with queue.before(None) as events:
+
+                def behind(connection: Connection) -> None:
+                    rows = self._logs.rows_of(connection, run_id)
+                    events.write(rows, lambda _, __: work(connection))
+
+                await self._write(thread_id, behind)
+
+        # What is written is published, too.
+        await uninterrupted(whole())
 
     async def _write(self, thread_id: str, work: Work[None]) -> None:
         await self.database.write(work, owner=self.holds.owner_of(thread_id))

@@ -118,6 +118,11 @@ class EventLog:
         is_owner = owner_in(self._log.where) is self._owner
         return is_owner and asyncio.get_running_loop() is self._loop
 
+    @property
+    def has_events(self) -> bool:
+        """Whether events are not on record yet."""
+        return bool(self._pending) or self._one_batch.locked()
+
     @asynccontextmanager
     async def before(self, announced: Announcement | None) -> AsyncGenerator[EventBatch]:
         """Write the events so far in front of what is written inside, then report all."""

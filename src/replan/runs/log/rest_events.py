@@ -87,6 +87,11 @@ class RestEvents:
         """Whether what runs here is the work on the run, in its event loop."""
         return self._log.is_here
 
+    @property
+    def has_events(self) -> bool:
+        """Whether events are not on record yet."""
+        return self._log.has_events
+
     @asynccontextmanager
     async def before(self, announced: Announcement | None) -> AsyncGenerator[EventBatch]:
         """Let a row come behind the events so far, which its process opens with that it resumes."""
