@@ -229,8 +229,10 @@ class Exchange:
                 continue
             asks_now = waiting is not None and waiting.report.run_id == report.run_id
             is_known = name != names.history or noted.get("answered") or asks_now
+            is_cut_off = _is_cut_off(report)
+            is_told = "after" in noted or (report.outcome == "interrupted" and not is_cut_off)
             # The same history again is a new request, once the first one was told its end.
-            if not is_known and report.outcome != "running" and "after" in noted:
+            if not is_known and report.outcome != "running" and is_told:
                 continue
             # Its process may have ended before the run took the answer that came.
             request = noted.get("request") if report.outcome == "waiting" else ""
@@ -241,7 +243,7 @@ class Exchange:
                 detail += " Give this one a name of its own."
                 raise RefusedError(409, "name_taken", detail)
             run = self.served.run_of(report)
-            if report.is_killed and report.outcome == "interrupted":
+            if is_cut_off:
                 run = await resume_run(self.served, self.who, report, None)
             return Begun(
                 run,
@@ -314,12 +316,8 @@ class Exchange:
         report = await begun.run.report()
         reply = reply_text(report, begun.problem)
         # For its repetitions; before anything new is shown.
-        value = {"run_id": report.run_id, "after": begun.after, "answered": begun.has_answered}
-        if not self.is_told_again:
-            for name in begun.names.noted(answers=begun.has_answered):
-                # In the log of the run, with which it is removed.
-                await self.served.storage.log.note(report.run_id, _TOLD + _digest(name), reply)
-        await self._note_request(begun.names, value)
+        if report.outcome != "interrupted":
+            await self._note_told(begun, reply)
         await self.show(report, reply)
         return Ended(report, reply, streamed, begun.problem, is_repeated=False)
 
@@ -337,6 +335,16 @@ class Exchange:
         value = {**value, "content": _digest(names.content)}
         for name in names.noted(answers=bool(value.get("answered"))):
             await self._note(name, value)
+
+    async def _note_told(self, begun: Begun, reply: str) -> None:
+        """Note what a client is told; that its run was interrupted is no end of it."""
+        run_id = begun.run.run_id
+        if not self.is_told_again:
+            for name in begun.names.noted(answers=begun.has_answered):
+                # In the log of the run, with which it is removed.
+                await self.served.storage.log.note(run_id, _TOLD + _digest(name), reply)
+        value = {"run_id": run_id, "after": begun.after, "answered": begun.has_answered}
+        await self._note_request(begun.names, value)
 
     async def _told(self, run_id: str, name: JsonValue) -> str | None:
         """What a request was told by its run; None if it was told nothing, or all is told again."""
@@ -357,6 +365,13 @@ class Exchange:
     @property
     def _notes_namespace(self) -> tuple[str, ...]:
         return (*_NOTES, f"t-{self.who.tenant}", f"n-{self.who.name}", _digest(self.team))
+
+
+def _is_cut_off(report: RunReport) -> bool:
+    """Whether a run rests that nobody stopped: its server ended, or it broke off."""
+    stopped = report.fold.stopped
+    is_stopped = not report.is_killed and stopped is not None and bool(stopped.by)
+    return report.outcome == "interrupted" and not is_stopped
 
 
 def _digest(value: JsonValue) -> str:

@@ -116,6 +116,26 @@ async def test_a_question_that_nobody_was_shown_is_shown_to_who_comes_again():
         assert (back.report.run_id, "Which colour?" in back.reply) == (left.run.run_id, True)
 
 
+@pytest.mark.parametrize("by", ["", "eva"])
+async def test_a_request_whose_run_was_cut_off_continues_it_unless_somebody_stopped_it(by):
+    at_work, leave = asyncio.Event(), asyncio.Event()
+
+    async def work(_):
+        at_work.set()
+        await leave.wait()
+        return "painted"
+
+    async with opened(work, grace=0.1) as exchange:
+        first = await asked_again(exchange)
+        await at_work.wait()
+        await first.run.stop(by=by)
+        assert "There is no answer" in (await exchange.wait_for_end(first)).reply
+        leave.set()
+        again = await exchange.wait_for_end(await asked_again(exchange))
+        is_same = again.report.run_id == first.run.run_id
+        assert (again.reply, is_same) == ("painted", not by)
+
+
 async def test_what_a_client_was_told_is_gone_with_its_run():
     async with opened(lambda _: "painted") as exchange:
         end = await exchange.wait_for_end(await asked_again(exchange, Names(ids=("m1",))))
