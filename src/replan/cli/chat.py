@@ -99,5 +99,5 @@ def chat(
 
 def _repeated(options: dict[str, str | Path | None]) -> str:
     """The options that a command line repeats, to continue with the same team."""
-    given = {name: str(value) for name, value in options.items() if value is not None}
-    return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())
+    set_options = {name: str(value) for name, value in options.items() if value is not None}
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in set_options.items())

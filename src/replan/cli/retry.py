@@ -41,10 +41,10 @@ def retry(
     return correct("retry", run_id, step, site, limit, team, allow_repeat=yes, timeout=seconds)
 
 
-def _seconds(given: str) -> float:
+def _seconds(text: str) -> float:
     from replan.plan.option_table import DURATION
 
-    seconds: float | None = DURATION.read(given.strip())
+    seconds: float | None = DURATION.read(text.strip())
     if seconds is None:
-        raise InputError(f"--timeout {given} is not a time. Write 500ms, 30s, 10m or 2h.")
+        raise InputError(f"--timeout {text} is not a time. Write 500ms, 30s, 10m or 2h.")
     return seconds

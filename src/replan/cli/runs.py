@@ -129,14 +129,14 @@ async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
             raise InputError(f"No run has the label {name}={value}. The newest runs have: {there}.")
 
 
-def _outcomes(given: list[str]) -> list[str]:
+def _outcomes(names: list[str]) -> list[str]:
     from replan.ports.run_book import NOT_OVER
     from replan.state.outcomes import Outcome
 
     known = (*NOT_OVER, *get_args(Outcome))
-    if unknown := [name for name in given if name not in known]:
+    if unknown := [name for name in names if name not in known]:
         raise InputError(f"--outcome {unknown[0]} does not exist. Use one of: {', '.join(known)}.")
-    return given
+    return names
 
 
 def _record(run: RunReport) -> dict[str, object]:

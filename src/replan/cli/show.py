@@ -61,7 +61,7 @@ class View:
         Raises:
             InputError: One of them would be ignored.
         """
-        given = {
+        views = {
             "--step": self.step is not None,
             "--attempts": self.attempts,
             "--prompts": self.prompts,
@@ -69,7 +69,7 @@ class View:
             "--timeline": self.timeline,
             "--markdown": self.markdown,
         }
-        named = [name for name, is_given in given.items() if is_given]
+        named = [name for name, is_given in views.items() if is_given]
         for alone in ("--timeline", "--markdown"):
             if alone in named and len(named) > 1:
                 others = ", ".join(name for name in named if name != alone)

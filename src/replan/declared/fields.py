@@ -47,7 +47,7 @@ def field_path(where: Where) -> str:
 def did_you_mean(name: str, known: Iterable[str], else_: str) -> str:
     """Suggest the names that are closest to an unknown name."""
     near = get_close_matches(name, [*known])
-    likeness = [SequenceMatcher(a=each, b=name).ratio() for each in near]
+    likeness = [SequenceMatcher(a=candidate, b=name).ratio() for candidate in near]
     nearest = [name for name, like in zip(near, likeness, strict=True) if like == likeness[0]]
     return f"Did you mean {' or '.join(nearest)}?" if nearest else else_
 

@@ -19,7 +19,7 @@ def merge_values(
     spec: JobSpec,
     names: Sequence[str],
     held: Mapping[str, JsonValue],
-    given: Mapping[str, object],
+    new_values: Mapping[str, object],
     language: Language,
 ) -> "Merge":
     """Merge given values into the stored ones.
@@ -28,11 +28,11 @@ def merge_values(
     given in the same breath; nothing else is taken back. A wrong value is left out, and the value
     that it was to replace goes, too, since the user has withdrawn it.
     """
-    merging = Merge(spec, held, given, language)
+    merging = Merge(spec, held, new_values, language)
     ordered = spec.in_order(names)
     for name in ordered:
-        if _is_value(spec, name, given.get(name)):
-            merging.take(name, given[name])
+        if _is_value(spec, name, new_values.get(name)):
+            merging.take(name, new_values[name])
     for name in ordered:
         merging.check_again(name)
     return merging
@@ -51,12 +51,12 @@ class Merge:
         self,
         spec: JobSpec,
         held: Mapping[str, JsonValue],
-        given: Mapping[str, object],
+        new_values: Mapping[str, object],
         language: Language,
     ) -> None:
         self.values = dict(held)
         self._spec = spec
-        self._secrets = secrets_in(spec, held, given)
+        self._secrets = secrets_in(spec, held, new_values)
         self._held = held
         self._language: Language = language
         self._fresh: set[str] = set()
@@ -84,8 +84,8 @@ class Merge:
         value = self._spec.without_forms(hidden(issue.value, self._secrets))
         return issue.replace(value=value, message=hidden(issue.message, self._secrets))
 
-    def take(self, name: str, given: object) -> None:
-        value = self._valid(name, given)
+    def take(self, name: str, raw: object) -> None:
+        value = self._valid(name, raw)
         if value is None:
             return
         self._fresh.add(name)
@@ -101,13 +101,13 @@ class Merge:
         if name in self.values and (value := self._valid(name, self.values[name])) is not None:
             self.values[name] = value
 
-    def _valid(self, name: str, given: object) -> JsonValue:
+    def _valid(self, name: str, raw: object) -> JsonValue:
         """A value in the form of its slot; None if it is refused."""
         slot = self._spec.slot(name)
         try:
-            value = slot.normal(given)
+            value = slot.normal(raw)
         except ValueError as error:
-            issue = slot.issue_of(str(error), given, self._language)
+            issue = slot.issue_of(str(error), raw, self._language)
         else:
             issue = slot.issue(value, self.values, self._language)
             if issue is None:

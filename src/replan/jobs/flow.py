@@ -84,8 +84,8 @@ async def run_flow(
         LimitReachedError: A limit of the run is reached.
         StorageError: A storage that the turn needs cannot be used.
     """
-    given = adapter(JobMetadata).validate_python(metadata or {})
-    job = await _job_in(given, processor, jobs)
+    job_metadata = adapter(JobMetadata).validate_python(metadata or {})
+    job = await _job_in(job_metadata, processor, jobs)
     try:
         result = await processor.process(job, messages)
     except Exception as error:

@@ -211,12 +211,12 @@ class Job(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_derived(cls, given: Any) -> Any:
+    def _without_derived(cls, data: Any) -> Any:
         """Leave out derived fields, which follow from the others."""
-        if isinstance(given, Mapping):
-            fields = cast("Mapping[str, Any]", given)
+        if isinstance(data, Mapping):
+            fields = cast("Mapping[str, Any]", data)
             return {name: value for name, value in fields.items() if name not in _DERIVED}
-        return given
+        return data
 
     @computed_field
     @property

@@ -17,16 +17,16 @@ from replan.state.session.context_fields import ValueReader
 _OTHERS = frozenset({COMMAND, CONFIRMATION, "answer"})
 
 
-def read_job(given: object, spec: JobSpec) -> Job:
+def read_job(value: object, spec: JobSpec) -> Job:
     """Read a job that comes from outside.
 
     What follows from its spec is computed again, and a plan that does not fit what it has collected
     is taken away, so that its phase is corrected.
     """
-    if not isinstance(given, (Job, Mapping)):
+    if not isinstance(value, (Job, Mapping)):
         fix = "Hand over what to_dict() gave."
-        raise JobError([mistake("job", given, "it is not a mapping", fix, "wrong_type")])
-    job = given if isinstance(given, Job) else _read(cast("Mapping[str, Any]", given))
+        raise JobError([mistake("job", value, "it is not a mapping", fix, "wrong_type")])
+    job = value if isinstance(value, Job) else _read(cast("Mapping[str, Any]", value))
     if mistakes := [*_mistakes(job, spec)]:
         raise JobError(mistakes)
     return _recomputed(job, spec)
@@ -40,9 +40,9 @@ def unconfirmed(job: Job) -> Job:
 _MOST_BYTES = 4_000_000
 
 
-def _read(given: Mapping[str, Any]) -> Job:
+def _read(fields: Mapping[str, Any]) -> Job:
     reading = ValueReader(_MOST_BYTES, deepest=DEEPEST)
-    job = reading.value(Job, given, read=lambda kind, data: adapter(kind).validate_python(data))
+    job = reading.value(Job, fields, read=lambda kind, data: adapter(kind).validate_python(data))
     if reading.mistakes:
         raise JobError(list(reading.mistakes.values()))
     return job

@@ -99,10 +99,10 @@ class Facts:
         """
         _check(fact.text)
         facts = await self.all()
-        same = next((each for each in facts if each.text == fact.text), None)
+        same = next((kept for kept in facts if kept.text == fact.text), None)
         if same is not None:
             return same
-        if len(facts) >= MOST_FACTS and all(each.id != fact.id for each in facts):
+        if len(facts) >= MOST_FACTS and all(kept.id != fact.id for kept in facts):
             raise FactError(f"{MOST_FACTS:,} facts are kept of this user. Forget some first.")
         value = fact.model_dump(mode="json", exclude={"id"})
         await self.store.aput(self.owner.namespace, fact.id, value, index=["text"])
@@ -122,7 +122,7 @@ class Facts:
         facts: dict[str, Fact] = {}
         for offset in range(0, MOST_FACTS, _PAGE):
             page = await self.store.asearch(self.owner.namespace, limit=_PAGE, offset=offset)
-            facts |= {each.key: _fact(each) for each in self._in_namespace(page)}
+            facts |= {item.key: _fact(item) for item in self._in_namespace(page)}
             if len(page) < _PAGE:
                 break
         return sorted(facts.values(), key=lambda fact: (fact.at, fact.id), reverse=True)

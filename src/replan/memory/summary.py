@@ -47,7 +47,7 @@ def _next_to_cover(parts: Parts, memory: MemoryPolicy) -> list[AnyMessage]:
     ends = [at for at, message in enumerate(parts.since) if message.type != "tool"]
     ends = [*ends[1:], len(parts.since)]
     wanted = len(parts.since) - memory.limit
-    end = next((each for each in ends if each >= wanted), 0) if wanted > 0 else 0
+    end = next((at_end for at_end in ends if at_end >= wanted), 0) if wanted > 0 else 0
     size, most = 0, 0
     for at, message in enumerate(parts.since[:end], start=1):
         size += _length_of(shortened(message))

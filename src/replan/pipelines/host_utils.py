@@ -185,20 +185,20 @@ class AIAdapter:
             path=at_work.path or None,
         )
         system = "\n\n".join(part for part in (system_message, call_tag(call)) if part)
-        asked = [SystemMessage(system), *to_langchain(messages)]
+        prompt = [SystemMessage(system), *to_langchain(messages)]
         is_heard = has_listener(self._config)
         # Counted before the reply is complete, so that no piece of it is shown again.
         at_work.audience.texts += int(is_heard)
         if stream and is_heard:
-            return self._pieces(self._chat, asked, at_work.phase)
-        text = _text_of(await self._chat.reply(asked, self._config), at_work.phase)
+            return self._pieces(self._chat, prompt, at_work.phase)
+        text = _text_of(await self._chat.reply(prompt, self._config), at_work.phase)
         return _in_one_piece(text) if stream else text
 
     async def _pieces(
-        self, chat: Chat, asked: Sequence[BaseMessage], phase: str
+        self, chat: Chat, prompt: Sequence[BaseMessage], phase: str
     ) -> AsyncIterator[str]:
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        reply = asyncio.ensure_future(chat.reply(asked, self._config, pieces.put_nowait))
+        reply = asyncio.ensure_future(chat.reply(prompt, self._config, pieces.put_nowait))
         reply.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:

@@ -119,8 +119,8 @@ class Response:
     @property
     def message_update(self) -> MessageUpdate | None:
         """The message that it changes, instead of a new one."""
-        given = self.meta.get(UPDATE)
-        return None if given is None else MessageUpdate.model_validate(given)
+        update = self.meta.get(UPDATE)
+        return None if update is None else MessageUpdate.model_validate(update)
 
     @property
     def message_meta(self) -> dict[str, Any]:

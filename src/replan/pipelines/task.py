@@ -46,8 +46,8 @@ class Task(Value):
     @property
     def sub_thread_path(self) -> str | None:
         """The path of the sub-thread that it is about, as text; None for the main thread."""
-        given = self.meta.get("sub_thread_path")
-        return None if given is None else path_text(given)
+        path = self.meta.get("sub_thread_path")
+        return None if path is None else path_text(path)
 
     @property
     def is_retry(self) -> bool:

@@ -17,14 +17,14 @@ from replan.state.entrance import CheckedInput
 _TITLE = 200  # the most characters of a title that is taken from the request
 
 
-def new_input(graph: Graph, given: Input) -> CheckedInput:
+def new_input(graph: Graph, request: Input) -> CheckedInput:
     """The input of a new run, as it is put on record.
 
     Raises:
         InputError: It says nothing, continues a run, or its plan names unknown specialists.
         PlanDocumentError: Its plan has mistakes.
     """
-    run_input = with_request(given)
+    run_input = with_request(request)
     if not isinstance(run_input, Mapping):
         raise InputError(
             "A run begins with a text, or with a mapping that has `messages` or `plan`. "

@@ -44,11 +44,11 @@ _SALT = b"a run in a context"
 _FIX = "Send the run as it was, or remove it from project_state and start again."
 
 
-def context_key_of(given: str | bytes | None) -> bytes | None:
+def context_key_of(context_key: str | bytes | None) -> bytes | None:
     """Read the key of an agent, which signs and encrypts what contexts carry."""
-    if given is None:
+    if context_key is None:
         return None
-    key = given.encode() if isinstance(given, str) else given
+    key = context_key.encode() if isinstance(context_key, str) else context_key
     if len(key) < _SHORTEST:
         fix = f"Give {_SHORTEST} bytes or more, for example secrets.token_bytes(32)."
         raise ConfigurationError("context_key", f"{len(key)} bytes", "this key is short", fix)
@@ -230,10 +230,12 @@ def _cipher_location(session_id: str, run_id: str) -> tuple[str, ...]:
     return (RUN, session_id, run_id)
 
 
-def within_team(run: PortableRun, services: Services, asked: RunSettings | None) -> PortableRun:
+def within_team(
+    run: PortableRun, services: Services, operator_settings: RunSettings | None
+) -> PortableRun:
     """A run that nobody signed, with nothing looser than the team or the operator allows."""
     settings, plan = settings_of(cast("EnhancedState", run.state)), run.state.get("current_plan")
-    allowed = services.settings.overridden_by(asked)
+    allowed = services.settings.overridden_by(operator_settings)
     held = tightened(allowed, settings, services.client_overrides)
     within = allowed.overridden_by(held).replace(memory=held.memory, rag=held.rag)
     changed: dict[str, Any] = {} if within == settings else {"settings": within}

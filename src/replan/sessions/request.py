@@ -39,17 +39,17 @@ class UserMessage:
         return (Message(role="user", content=self.content, timestamp=at),)
 
 
-def read_input(given: UserInput) -> UserMessage:
+def read_input(user_input: UserInput) -> UserMessage:
     """Read the input of a caller.
 
     Raises:
         InputError: It says nothing.
         ContextError: It is neither a text, nor content blocks, nor answers that JSON keeps.
     """
-    if given is None:
+    if user_input is None:
         return UserMessage()
     reading = ValueReader(deepest=DEEPEST)
-    copy: Any = reading.plain(given, ("user_input",))
+    copy: Any = reading.plain(user_input, ("user_input",))
     reading.end()
     if isinstance(copy, dict) and copy:
         return UserMessage(answers=cast("dict[str, JsonValue]", copy))
@@ -87,9 +87,9 @@ def answers_to(
         text = said if isinstance(said, str) else list(said or ())
         return read_answers(text, asks, shown=shown)
     answers = read_answers(message.answers, asks, shown=shown)
-    for name, given in message.answers.items():
+    for name, answer in message.answers.items():
         unbound = [ask for ask in meant_by(name, asks) if ask.is_decision]
-        if unbound and not (isinstance(given, dict) and "fingerprint" in given):
+        if unbound and not (isinstance(answer, dict) and "fingerprint" in answer):
             raise InputError(how_to_answer(unbound))
     return answers
 

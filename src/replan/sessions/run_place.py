@@ -81,21 +81,21 @@ class CallPlace:
         await put_on_thread(run, self.graph, self.log, self.thread_id)
 
     async def begin(
-        self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
+        self, run_input: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
         """Begin a run with its input, on a thread whose state is `seen`; return its state."""
         if seen is not None:
             await write_first_state(seen, self.graph, self.thread_id)
         # Nothing that was begun stands on the thread, so there is nothing to go on with.
-        contents = [each.content for each in given["messages"]]
+        contents = [message.content for message in run_input["messages"]]
         check_storable({"run_id": run_id, "messages": contents})
-        return await self._followed(given, settings, run_id, begins=True)
+        return await self._followed(run_input, settings, run_id, begins=True)
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
         """Continue a run; and say whether it was answered by this turn before."""
-        if (asked := plain_questions(run)) and run.next == "user_input":
+        if (questions := plain_questions(run)) and run.next == "user_input":
             # The graph would only ask once more.
-            shown = Interrupt({"questions": [*asked], "problem": ""}, id=_CARRIED)
+            shown = Interrupt({"questions": [*questions], "problem": ""}, id=_CARRIED)
             return {**run.state, "outcome": "waiting", "__interrupt__": [shown]}, False
         return await self._followed(None, None if run.waits else settings, run.run_id), False
 
@@ -118,7 +118,7 @@ class CallPlace:
         return await cast("Any", self.graph).aget_state(config_of(self.thread_id))
 
     async def _followed(
-        self, given: Input, settings: RunSettings | None, run_id: str, *, begins: bool = False
+        self, run_input: Input, settings: RunSettings | None, run_id: str, *, begins: bool = False
     ) -> State:
         each = self.following
         streaming = {} if each.tokens else _WITHOUT_TOKENS
@@ -126,7 +126,7 @@ class CallPlace:
             "configurable": {**streaming, "thread_id": self.thread_id},
             "metadata": {"run_id": run_id},
         }
-        call = Call(given, settings, config, run_id)
+        call = Call(run_input, settings, config, run_id)
         options: Any = {"stop": each.stop, "begins": begins, "models": each.tokens}
         return dict(await followed(self.graph, call, each.report, is_passing=True, **options))
 
@@ -152,8 +152,8 @@ def call_places(
 
 def plain_questions(run: PortableRun) -> tuple[Question, ...]:
     """The questions that a run waits for; none where a person decides, or a graph asks."""
-    asked = open_questions(cast("EnhancedState", run.state))
-    return () if run.asked or any(question.is_decision for question in asked) else asked
+    questions = open_questions(cast("EnhancedState", run.state))
+    return () if run.asked or any(question.is_decision for question in questions) else questions
 
 
 def at_rest(snapshot: StateSnapshot) -> State:
@@ -201,7 +201,7 @@ class StoragePlace:
             await self.runtime.adopt(run, thread_id=self._thread_id, labels=labels)
 
     async def begin(
-        self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
+        self, run_input: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
         record = await own_record(self.storage, run_id, self.following.labels)
         self._thread_id = record.thread_id if record else self._thread_id or run_id
@@ -212,7 +212,7 @@ class StoragePlace:
         return await self._worked(
             run_id,
             self.runtime.run(
-                given,
+                run_input,
                 run_id=run_id,
                 thread_id=self._thread_id,
                 settings=settings,

@@ -34,8 +34,8 @@ def lock_name(key: SessionKey) -> str:
 
 def labels_of(key: SessionKey) -> dict[str, str]:
     """What the runs of a session are found by."""
-    given = zip(_NAMES, (key.session_id, key.tenant, key.user), strict=True)
-    return {name: _label(value) for name, value in given if value}
+    names = zip(_NAMES, (key.session_id, key.tenant, key.user), strict=True)
+    return {name: _label(value) for name, value in names if value}
 
 
 async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -> RunRecord | None:

@@ -175,9 +175,11 @@ class Turn:
     ) -> dict[str, Any]:
         """Answer what a run asks; secrets are on record as only this session can read them."""
         self._answered = frozenset(answers)
-        seal, asked = self._seal, cast("Mapping[str, Question]", state.get("questions", {}))
+        seal, questions = self._seal, cast("Mapping[str, Question]", state.get("questions", {}))
         closed: dict[str, JsonValue] = {
-            key: seal.closed(answer) if seal and key in asked and asked[key].secret else answer
+            key: seal.closed(answer)
+            if seal and key in questions and questions[key].secret
+            else answer
             for key, answer in answers.items()
         }
         return await self._place.answer(state["run_id"], asks, closed, self.settings)
@@ -207,8 +209,8 @@ class Turn:
             # What was said is handed over beside the run, and no prompt says it.
             content = self._services.names[0]
             settings = (settings or RunSettings()).replace(keep_prompts=False)
-        given = {"messages": [*messages, message_of("user", content, len(history))]}
-        return await self._place.begin(given, seen, settings, self.run_id)
+        run_input = {"messages": [*messages, message_of("user", content, len(history))]}
+        return await self._place.begin(run_input, seen, settings, self.run_id)
 
     async def _is_summary_due(self, result: RunResult) -> bool:
         """Whether the summary after the answer has yet to be written."""
@@ -220,9 +222,9 @@ class Turn:
 
     def _memories(self) -> list[MemoryPolicy]:
         """What the host and the specialists see of a conversation."""
-        asked = MemoryOptions() if self.settings is None else self.settings.memory
+        wanted = MemoryOptions() if self.settings is None else self.settings.memory
         policies = (self._services.prompts.memory, *self._services.memory.values())
-        return [resolved(options, asked) for options in policies]
+        return [resolved(options, wanted) for options in policies]
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
         """Whether there is a run of this turn to continue with."""
@@ -233,10 +235,10 @@ class Turn:
 
     def _messages(self, result: RunResult, at: str) -> tuple[Message, ...]:
         """The message for the history: an answer that may contain a secret is masked."""
-        asked: Mapping[str, Question] = result.state.get("questions", {})
+        questions: Mapping[str, Question] = result.state.get("questions", {})
         messages = self.message.messages(at)
         is_secret = any(
-            question.secret and key in self._answered for key, question in asked.items()
+            question.secret and key in self._answered for key, question in questions.items()
         )
         if not is_secret and self._seal is None:
             return messages
@@ -305,12 +307,12 @@ def response_of(result: RunResult, problem: str) -> str:
     if result.outcome != "waiting":
         return result.text
     problems = [problem, *(ask.problem for ask in result.pending_questions)]
-    asked = "\n".join(f"- {ask.key}: {ask.text}" for ask in result.pending_questions)
+    open_questions = "\n".join(f"- {ask.key}: {ask.text}" for ask in result.pending_questions)
     if len(result.pending_questions) == 1:
-        asked = "\n\n".join(
+        open_questions = "\n\n".join(
             [*result.pending_questions[0].remarks, result.pending_questions[0].text]
         )
-    return "\n\n".join([*dict.fromkeys(problem for problem in problems if problem), asked])
+    return "\n\n".join([*dict.fromkeys(problem for problem in problems if problem), open_questions])
 
 
 def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:

@@ -51,8 +51,8 @@ class TeamFile:
         """
         config = self.config
         if model is not None and not config.is_direct:
-            asked = config.named_model(model)
-            host = config.host.replace(**{**dict.fromkeys(MODELS), "model": asked})
+            named = config.named_model(model)
+            host = config.host.replace(**{**dict.fromkeys(MODELS), "model": named})
             # What is wrong with this model is not in the file. The folders are known where
             # the file is read, though it may not name them.
             folders = {"workspace": config.workspace, "out": config.out}

@@ -227,7 +227,7 @@ def _class_findings(found: _Package, of: _Class) -> Iterator[Finding]:
         problems.append(
             (f"{name} has none of Replan's base classes", f"Derive it from one of: {bases}.")
         )
-    is_vague = any(each in name for each in _ABSTRACT) or name == kind or name in _KINDS
+    is_vague = any(word in name for word in _ABSTRACT) or name == kind or name in _KINDS
     if is_vague or (kind and not _CAMEL.fullmatch(name)):
         problems.append(
             (f"{name} does not say what it is about, in CamelCase", "Name it after its business.")

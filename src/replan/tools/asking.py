@@ -89,7 +89,7 @@ def _checked_part(schema: Any) -> Any:
         kept["items"] = _checked_part(fields["items"])
     for key in ("anyOf", "oneOf"):
         if key in fields:
-            kept[key] = [_checked_part(each) for each in fields[key]]
+            kept[key] = [_checked_part(option) for option in fields[key]]
     if "properties" in fields:
         kept["properties"] = {
             name: _checked_part(property_schema)

@@ -54,12 +54,12 @@ def user_name() -> str:
         return ""
 
 
-def effects_of(order: Order, given: Collection[str]) -> list[str]:
+def effects_of(order: Order, given_again: Collection[str]) -> list[str]:
     """What an order does by its fields, those left out that were given again."""
     effects = [
         f"{does} '{getattr(order, name)}' ({option})"
         for name, (does, option) in _DOES.items()
-        if name not in given and getattr(order, name) is not None
+        if name not in given_again and getattr(order, name) is not None
     ]
     files = [f"sends the file '{path}' (start again with --file)" for path in order.files]
     return effects + files

@@ -20,14 +20,14 @@ def call_begun_text(event: ModelInvoked | ToolInvoked) -> str:
 
 def call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     """A call of a tool as it would be written, such as `price(item="x")`."""
-    given = ", ".join(f"{name}={_as_json(value)}" for name, value in arguments.items())
-    return one_line(f"{tool}({given})")
+    pairs = ", ".join(f"{name}={_as_json(value)}" for name, value in arguments.items())
+    return one_line(f"{tool}({pairs})")
 
 
 def short_call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     """A call of a tool with its arguments shortened, each of them and all together."""
-    given = ", ".join(f"{name}={short_value(value)}" for name, value in arguments.items())
-    return one_line(f"{tool}({cut(given, _LONGEST)})")
+    pairs = ", ".join(f"{name}={short_value(value)}" for name, value in arguments.items())
+    return one_line(f"{tool}({cut(pairs, _LONGEST)})")
 
 
 def failure_text(call: ToolCompleted) -> str:

@@ -45,5 +45,5 @@ def period_lines(sums: Sequence[Sums], by: By) -> list[str]:
 def period_rows(sums: Sequence[Sums], by: By) -> list[list[str]]:
     """The cells of the table, its heading first."""
     shown = {name: text_of for name, (axes, text_of) in _CELLS.items() if by in axes}
-    rows = ([one_line(each.name), *(text_of(each) for text_of in shown.values())] for each in sums)
+    rows = ([one_line(one.name), *(text_of(one) for text_of in shown.values())] for one in sums)
     return [[by, *shown], *rows]

@@ -31,13 +31,15 @@ def text_of(content: Content) -> str:
     if isinstance(content, str):
         return content
     blocks = cast("Sequence[Mapping[str, Any]]", content)
-    return "\n".join(str(each.get("text") or f"[{each.get('type', 'block')}]") for each in blocks)
+    return "\n".join(
+        str(block.get("text") or f"[{block.get('type', 'block')}]") for block in blocks
+    )
 
 
 def _answer(key: str, answer: JsonValue) -> str:
     if not isinstance(answer, dict):
         return f"{key}: {answer}"
-    given = answer.get("answer", answer)
-    decision = given if isinstance(given, dict) else {"action": given}
+    decided = answer.get("answer", answer)
+    decision = decided if isinstance(decided, dict) else {"action": decided}
     why = f" ({decision['reason']})" if decision.get("reason") else ""
     return f"{key}: {decision.get('action', 'answered')}{why}"

@@ -71,7 +71,7 @@ def _without_ids(value: JsonValue) -> JsonValue:
     """A value without the ids that messages are given again each time."""
     if isinstance(value, dict):
         return {name: _without_ids(part) for name, part in value.items() if name != "id"}
-    return [_without_ids(each) for each in value] if isinstance(value, list) else value
+    return [_without_ids(item) for item in value] if isinstance(value, list) else value
 
 
 def _check(job: RunJob) -> None:

@@ -33,7 +33,7 @@ class Interview:
         self._asked: set[str] = set()
         self._left_open: set[str] = set()
         self._queue: asyncio.Queue[Question] = asyncio.Queue()
-        self._given = 0
+        self._answers_given = 0
         self._news = asyncio.Condition()
         self._task = asyncio.create_task(self._talk())
 
@@ -45,16 +45,20 @@ class Interview:
 
     async def wait_for_answer(self, asks: Sequence[Question]) -> bool:
         """Ask these, and wait until one answer more was given; False if all are left open."""
-        given, keys = self._given, {ask.key for ask in asks}
+        given_before, keys = self._answers_given, {ask.key for ask in asks}
         for ask in asks:
             self.add(ask)
         async with self._news:
             await self._news.wait_for(
-                lambda: self._given > given or keys <= self._left_open or self._task.done()
+                lambda: (
+                    self._answers_given > given_before
+                    or keys <= self._left_open
+                    or self._task.done()
+                )
             )
         if self._task.done():
             self._task.result()
-        return self._given > given
+        return self._answers_given > given_before
 
     async def close(self) -> None:
         """Ask nothing more."""
@@ -80,7 +84,7 @@ class Interview:
         else:
             # The same key may ask again, as a plan does whose edition had mistakes.
             self._asked.discard(ask.key)
-            self._given += 1
+            self._answers_given += 1
         finally:
             self._set_talking(None)
         async with self._news:

@@ -54,13 +54,13 @@ async def _run_order(order: Order, site: Site) -> int:
         open_location(site.location) as storage,
         open_at_terminal(run_id, order, storage, site) as (runtime, introduce),
     ):
-        given = checked_input(runtime.graph, order.input)
+        run_input = checked_input(runtime.graph, order.input)
         order = _with_user(order, runtime.graph)
         session, record = introduce(), order_on_record(order)
 
         async def begin(following: Following) -> RunResult:
             run = await runtime.start(
-                given,
+                run_input,
                 run_id=run_id,
                 settings=order.settings,
                 title=order.title,

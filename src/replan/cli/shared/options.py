@@ -215,9 +215,9 @@ def with_options(
         every = [*(parameter for parameter in parameters if parameter.name != name), *shared]
 
         @wraps(command)
-        def called(**given: Any) -> R:
-            made = make(**{parameter.name: given.pop(parameter.name) for parameter in shared})
-            return command(**given, **{name: made})
+        def called(**arguments: Any) -> R:
+            made = make(**{parameter.name: arguments.pop(parameter.name) for parameter in shared})
+            return command(**arguments, **{name: made})
 
         # Typer reads the options of a command from both.
         called.__dict__["__signature__"] = Signature(every)

@@ -129,10 +129,10 @@ class Session(Follower):
 
     async def _answer(self, ask: Question, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
-        given = {ask.key: ask.bound(answer)}
+        answers = {ask.key: ask.bound(answer)}
         self.run = self.run.after_answer(ask.key)
         self._answered = await self._runtime.answer(
-            self.run_id, given, by=user_name(), **self._following
+            self.run_id, answers, by=user_name(), **self._following
         )
 
     async def begin_to_stop(self) -> bool:
@@ -158,9 +158,9 @@ class Session(Follower):
         _log(event)
         self._shown_warnings |= warnings_shown_by(event)
         self._plan_file.follow(event)
-        asked = event.question if isinstance(event, InputRequested) else None
-        if self._interview is not None and asked is not None:
-            self._interview.add(ask_of(asked))
+        question = event.question if isinstance(event, InputRequested) else None
+        if self._interview is not None and question is not None:
+            self._interview.add(ask_of(question))
         super().take(event)
 
     def show(self, event: Event, before: RunReport, after: RunReport) -> None:

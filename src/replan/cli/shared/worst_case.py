@@ -62,14 +62,16 @@ def _team_of(order: "Order", environment: Mapping[str, str]) -> KnownTeam:
 
 def team_of(
     config: "Team",
-    asked: RunSettings | None = None,
+    run_settings: RunSettings | None = None,
     *,
     retries: Mapping[str, int] | None = None,  # further calls of one reply, by the model's name
 ) -> KnownTeam:
     """Return what an outlook needs to know of a team."""
-    settings = config.settings.overridden_by(asked)
+    settings = config.settings.overridden_by(run_settings)
     retries_of_models = retries or {}
-    memory = resolved(config.memory, config.host.memory, asked.memory if asked else MemoryOptions())
+    memory = resolved(
+        config.memory, config.host.memory, run_settings.memory if run_settings else MemoryOptions()
+    )
     summing_up = config.named_model(memory.model) if memory.model else config.host.model
     return KnownTeam(
         limits=settings.limits,
@@ -79,7 +81,7 @@ def team_of(
         },
         per_step=None
         if config.knowledge is None
-        else _calls_of_knowledge(config, asked, retries_of_models),
+        else _calls_of_knowledge(config, run_settings, retries_of_models),
         knowledge=config.knowledge,
         per_question=max(
             (
@@ -102,7 +104,7 @@ def team_of(
 
 
 def _calls_of_knowledge(
-    config: "Team", asked: RunSettings | None, retries: Mapping[str, int]
+    config: "Team", run_settings: RunSettings | None, retries: Mapping[str, int]
 ) -> Callable[[PlanStep], int]:
     """Count the calls of the host's model that read what is found for one attempt of a step."""
     per_call = _calls_of_reply(config.host.model, retries)
@@ -113,7 +115,7 @@ def _calls_of_knowledge(
 
     def of(step: PlanStep) -> int:
         said = step_options(RAGOptions, step.parameters, by_model=False)
-        last = RAGOptions() if asked is None else asked.rag
+        last = RAGOptions() if run_settings is None else run_settings.rag
         seats = [
             own[name] for specialist in step.specialists if (name := specialist.casefold()) in own
         ]

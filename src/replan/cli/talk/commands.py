@@ -116,8 +116,8 @@ async def _export(conversation: Conversation, rest: str) -> None:
     conversation.tell(f"wrote {one_line(str(path))}")
 
 
-def _path(given: str) -> Path:
-    return Path(given).expanduser()
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
 
 
 async def _help(conversation: Conversation, _: str) -> None:

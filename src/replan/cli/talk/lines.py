@@ -45,9 +45,9 @@ class Lines(Protocol):
 class TypedLines:
     """Lines of a terminal, as the terminal itself lets people edit them."""
 
-    def __init__(self, given: TextIO, output: TextIO) -> None:
+    def __init__(self, keyboard: TextIO, output: TextIO) -> None:
         """Prepare; nothing is read before it is asked for."""
-        self._keyboard = Keyboard(given.fileno())
+        self._keyboard = Keyboard(keyboard.fileno())
         self._output = output
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
@@ -77,13 +77,13 @@ class TypedLines:
 class PipedLines:
     """Lines of a pipe or a file; what is asked is in the output, without a prompt."""
 
-    def __init__(self, given: TextIO) -> None:
+    def __init__(self, source: TextIO) -> None:
         """Prepare."""
-        self._given = given
+        self._source = source
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
         """Return the next line."""
-        line = await until_interrupted(in_thread(self._given.readline))
+        line = await until_interrupted(in_thread(self._source.readline))
         return line.rstrip("\r\n") if line else None
 
     def clear(self) -> None:

@@ -221,19 +221,19 @@ def _own_model(order: Order) -> str | None:
     return None if order.model in built_in_models() else order.model
 
 
-async def choose_session(asked: str | None, opened: Opened) -> str:
+async def choose_session(session_name: str | None, opened: Opened) -> str:
     """The id of the requested session, or a new one."""
-    if asked is None:
+    if session_name is None:
         return new_session()
     killed = await opened.killed_turn()
     if killed is None:
-        return await find_session(opened.client, asked)
+        return await find_session(opened.client, session_name)
     # A session that was killed in its first turn has nothing but this run.
     session_id = killed.labels["session"]
     newest = await opened.client.sessions(1)
     is_newer = not newest or newest[0].updated_at < killed.updated_at
-    is_meant = is_newer if asked == LAST else asked == session_id
-    return session_id if is_meant else await find_session(opened.client, asked)
+    is_meant = is_newer if session_name == LAST else session_name == session_id
+    return session_id if is_meant else await find_session(opened.client, session_name)
 
 
 def new_session() -> str:

@@ -140,8 +140,8 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
     source = _bare(text[:_LONGEST])
     trouble = _BROKEN if json_in(source).startswith("{") and not _object(source) else ""
     field_names = frozenset((*_OWN, *wanted.names))
-    given = _object(source) or ({} if trouble else dict(_lines(source, field_names)))
-    fields = {name: value for name, value in given.items() if not _is_nothing(value)}
+    reply_fields = _object(source) or ({} if trouble else dict(_lines(source, field_names)))
+    fields = {name: value for name, value in reply_fields.items() if not _is_nothing(value)}
     confirmed = to_boolean(fields.get("confirmed"))
     if confirmed and not says_yes(wanted.said):
         # What lets something happen is the user's to say.

@@ -88,23 +88,25 @@ _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assi
 _LONGEST = 100_000
 
 
-def messages_of(given: Sequence[MessageLike]) -> tuple[JobMessage, ...]:
+def messages_of(messages: Sequence[MessageLike]) -> tuple[JobMessage, ...]:
     """Read messages; those of neither the user nor the assistant are left out."""
-    read = (_message(message) for message in ([given] if isinstance(given, str) else given))
+    read = (
+        _message(message) for message in ([messages] if isinstance(messages, str) else messages)
+    )
     return tuple(message for message in read if message.role != "system")
 
 
-def _message(given: object) -> JobMessage:
-    if isinstance(given, JobMessage):
-        return given
-    if isinstance(given, str):
-        return JobMessage(role="user", content=given[:_LONGEST])
-    if isinstance(given, Mapping):
-        fields = cast("Mapping[str, object]", given)
+def _message(message: object) -> JobMessage:
+    if isinstance(message, JobMessage):
+        return message
+    if isinstance(message, str):
+        return JobMessage(role="user", content=message[:_LONGEST])
+    if isinstance(message, Mapping):
+        fields = cast("Mapping[str, object]", message)
         role, content = fields.get("role"), fields.get("content")
     else:
-        role = getattr(given, "role", None) or getattr(given, "type", None)
-        content = getattr(given, "text", None) or getattr(given, "content", None)
+        role = getattr(message, "role", None) or getattr(message, "type", None)
+        content = getattr(message, "text", None) or getattr(message, "content", None)
     kind = cast("Any", _ROLES.get(str(role), "system"))
     return JobMessage(role=kind, content=_text(content)[:_LONGEST])
 

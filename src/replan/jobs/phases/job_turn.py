@@ -49,11 +49,11 @@ def hear(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: ProcessInput) 
     is_begun = job.command != before.command
     switched = is_begun and bool(before.command)
     names = spec.slots_of(job.command)
-    given = {name: each for name, each in found.values.items() if name in names}
-    given = _without_repeated_secrets(spec, given)
+    new_values = {name: value for name, value in found.values.items() if name in names}
+    new_values = _without_repeated_secrets(spec, new_values)
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
-    merge = merge_values(spec, names, job.collected_info, given, job.language)
-    turn.understood = tuple(name for name in names if name in given and name in merge.values)
+    merge = merge_values(spec, names, job.collected_info, new_values, job.language)
+    turn.understood = tuple(name for name in names if name in new_values and name in merge.values)
     turn.progressed |= tracker.has_progressed(job, merge.values)
     is_changed = is_begun or not same(merge.values, before.collected_info)
     job = job.replace(
@@ -64,8 +64,8 @@ def hear(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: ProcessInput) 
         plan=None if is_changed else job.plan,
         confirmed="" if is_changed else job.confirmed,
     )
-    if given or dropped or switched or found.trouble:
-        job = job.noted("heard", found.trouble, slots=tuple(given), dropped=_short(dropped))
+    if new_values or dropped or switched or found.trouble:
+        job = job.noted("heard", found.trouble, slots=tuple(new_values), dropped=_short(dropped))
     # Only who was shown the values confirms them.
     was_shown = job.phase is JobPhase.EXECUTION and before.asked.names == (CONFIRMATION,)
     if was_shown and not (is_changed or merge.issues):
@@ -73,12 +73,12 @@ def hear(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: ProcessInput) 
     return job
 
 
-def _without_repeated_secrets(spec: JobSpec, given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _without_repeated_secrets(spec: JobSpec, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The values without free texts that repeat the text of a secret slot."""
-    secrets = [v for name, v in given.items() if spec.slot(name).secret and isinstance(v, str)]
+    secrets = [v for name, v in values.items() if spec.slot(name).secret and isinstance(v, str)]
     return {
         name: value
-        for name, value in given.items()
+        for name, value in values.items()
         if spec.slot(name).secret
         or not spec.slot(name).is_free
         or not any(secret in str(value) for secret in secrets)

@@ -67,16 +67,18 @@ class ActionSpec(Part):
     effects: Effects = "unsafe"
     category: Category = "custom"
 
-    def problems(self, given: Mapping[str, Any]) -> list[str]:
+    def problems(self, arguments: Mapping[str, Any]) -> list[str]:
         """What is wrong with the parameters of a call, all of it."""
         parameters_by_name = {parameter.name: parameter for parameter in self.parameters}
         found = [
-            f"the parameter '{name}' is unknown" for name in given if name not in parameters_by_name
+            f"the parameter '{name}' is unknown"
+            for name in arguments
+            if name not in parameters_by_name
         ]
         for name, parameter in parameters_by_name.items():
-            if given.get(name) is None:
+            if arguments.get(name) is None:
                 found += [f"the parameter '{name}' is missing"] if parameter.required else []
-            elif not parameter.takes(given[name]):
+            elif not parameter.takes(arguments[name]):
                 found.append(f"the parameter '{name}' must be of type {parameter.type}")
         return found
 

@@ -50,56 +50,56 @@ class ValidationIssue(Value):
     value: str = ""
 
 
-def texts(given: object) -> object:
+def texts(value: object) -> object:
     """Take one text, or a text for each language."""
-    if isinstance(given, str):
-        given = {ANY: given}
-    if not isinstance(given, Mapping):
+    if isinstance(value, str):
+        value = {ANY: value}
+    if not isinstance(value, Mapping):
         fix = "Write a text, or one for each language: {en: ..., zh: ...}."
         raise field_error("wrong_type", "This is not text.", fix)
-    for language, text in cast("Mapping[Any, Any]", given).items():
+    for language, text in cast("Mapping[Any, Any]", value).items():
         if language not in (*LANGUAGES, ANY):
             fix = f"The languages are: {', '.join(LANGUAGES)}."
             raise field_error("unknown_language", f"There is no language '{language}'.", fix)
         if not isinstance(text, str) or not text.strip():
             raise field_error("empty", f"The text for '{language}' is empty.", "Write a text.")
-    return cast("object", given)
+    return cast("object", value)
 
 
-def _choices(given: object) -> object:
+def _choices(value: object) -> object:
     """Take a list of choices, or a mapping of choices to other words for them."""
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        given = dict.fromkeys(cast("Sequence[Any]", given), ())
-    if not isinstance(given, Mapping) or not all(
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        value = dict.fromkeys(cast("Sequence[Any]", value), ())
+    if not isinstance(value, Mapping) or not all(
         isinstance(word, str) and isinstance(also, list | tuple | None)
-        for word, also in cast("Mapping[Any, Any]", given).items()
+        for word, also in cast("Mapping[Any, Any]", value).items()
     ):
         fix = "Write a list of texts, or a mapping of each to other words for it."
         raise field_error("wrong_type", "These are not choices.", fix)
-    found = cast("Mapping[str, Any]", given)
+    found = cast("Mapping[str, Any]", value)
     return {word: tuple(map(str, also or ())) for word, also in found.items()}
 
 
-def _pattern(given: str) -> str:
+def _pattern(pattern: str) -> str:
     try:
-        re.compile(given)
+        re.compile(pattern)
     except re.error as error:
         fix = "Write a regular expression of Python."
         raise field_error("bad_pattern", f"This is not a pattern: {error}.", fix) from error
-    return given
+    return pattern
 
 
-def function(given: object, info: ValidationInfo) -> object:
+def function(value: object, info: ValidationInfo) -> object:
     """Take a function, or in a file the name of one."""
     around = cast("Surroundings | None", info.context)
     if around is not None:
-        if not isinstance(given, str):
+        if not isinstance(value, str):
             raise field_error("wrong_type", "This must be text.", "Write module:function.")
-        given = (import_object if around.imports else stand_in)(given, around.folder)
-    if not callable(given):
-        reason = f"It is of type {type(given).__name__}, and cannot be called."
+        value = (import_object if around.imports else stand_in)(value, around.folder)
+    if not callable(value):
+        reason = f"It is of type {type(value).__name__}, and cannot be called."
         raise field_error("no_function", reason, "Give a function.")
-    return cast("object", given)
+    return cast("object", value)
 
 
 SlotName = Annotated[
@@ -141,9 +141,9 @@ else:
     Function = Annotated[Any, PlainValidator(function), WithJsonSchema({"type": "string"})]
 
 
-def text_in(given: Texts, language: Language) -> str:
+def text_in(texts_by_language: Texts, language: Language) -> str:
     """A text in a language; empty if there is none."""
-    found = cast("Mapping[str, str]", given)
+    found = cast("Mapping[str, str]", texts_by_language)
     return found.get(language) or found.get(ANY, "")
 
 

@@ -85,12 +85,12 @@ def to_object(value: object) -> JsonValue:
     return cast("JsonValue", json.loads(written)) if is_kept else None
 
 
-def _fields_in(given: str) -> object:
+def _fields_in(text: str) -> object:
     """The fields in a text: JSON, or `name: value` one after another."""
     try:
-        return json.loads(given)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        parts = map(str.strip, _BETWEEN_FIELDS.split(given))
+        parts = map(str.strip, _BETWEEN_FIELDS.split(text))
         pairs = [_PAIR.fullmatch(part) for part in parts if part]
     if not pairs or None in pairs:
         return None

@@ -29,18 +29,16 @@ _FOR_TYPES = (
 """Fields of slots of some types only: the types, and what is wrong elsewhere."""
 
 
-def broken_rules_of(given: Fields) -> Found:
+def broken_rules_of(spec: Fields) -> Found:
     """Find mistakes between the parts, in addition to mistakes in each."""
     slots, commands, actions = (
-        [fields_of(item) for item in list_in(given.get(name))]
+        [fields_of(item) for item in list_in(spec.get(name))]
         for name in ("slots", "commands", "actions")
     )
     types = {_text(slot, "name"): slot.get("type", "text") for slot in slots}
     awaits = {_text(slot, "name"): [*list_in(slot.get("depends_on"))] for slot in slots}
     languages = [
-        language
-        for language in list_in(given.get("languages", ("en",)))
-        if language in ("en", "zh")
+        language for language in list_in(spec.get("languages", ("en",))) if language in ("en", "zh")
     ]
     yield from _names_twice("slots", slots)
     yield from _names_twice("commands", commands)

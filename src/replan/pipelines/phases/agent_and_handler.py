@@ -227,7 +227,7 @@ def check_phases(agent: str, handlers: Mapping[str, StateHandler]) -> None:
 def _check_end(agent: str, handlers: Mapping[str, StateHandler]) -> None:
     for phase in reachable(handlers, first_phase(handlers)):
         seen = [*reachable(handlers, phase)]
-        if not any(COMPLETED in handlers[each].following for each in seen):
+        if not any(COMPLETED in handlers[later].following for later in seen):
             cycle = " -> ".join((*seen, seen[0]))
             problem = "these phases lead to each other and never to 'completed'"
             fix = "Let one of them lead to 'completed', by next_phase or other_phases."

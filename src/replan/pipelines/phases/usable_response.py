@@ -36,8 +36,8 @@ def check_response(
     try:
         # A handler suggests a phase by its method, or with its response.
         wanted = {suggested_phase(working_thread), response.phase_suggestion} - {None}
-        for each in sorted(map(str, wanted)):
-            check_suggestion(working_thread, each, following, name)
+        for suggested in sorted(map(str, wanted)):
+            check_suggestion(working_thread, suggested, following, name)
         if len(wanted) > 1:
             problem = f"{name} suggests several phases: {', '.join(sorted(map(str, wanted)))}"
             raise _unusable(working_thread, problem, "Suggest one.")
@@ -58,7 +58,7 @@ def check_sub_response(
         "a next task": bool(found.next_tasks),
         "a request for a sub-thread": found.sub_thread_request is not None,
     }
-    for what in (each for each, is_wrong in wrong.items() if is_wrong):
+    for what in (field for field, is_wrong in wrong.items() if is_wrong):
         problem = f"{name} returned {what}, which only the main thread has"
         fix = "Return the whole text: Response(await adapter.chat(...))."
         raise _unusable(working_thread, problem, fix)

@@ -61,11 +61,11 @@ class InteractionUnit:
         self.phase = state_handler.phase
         self.next_phase = state_handler.following[0]
         self.timeout = self.timeout if timeout is None else timeout
-        for name, given in (("phase", phase), ("next_phase", next_phase)):
-            if given is not None and given != getattr(self, name):
+        for name, declared in (("phase", phase), ("next_phase", next_phase)):
+            if declared is not None and declared != getattr(self, name):
                 problem = f"its handler {type(state_handler).__name__} says '{getattr(self, name)}'"
                 fix = "Leave it out: the unit takes it from its handler."
-                raise ConfigurationError(f"{type(self).__name__}.{name}", given, problem, fix)
+                raise ConfigurationError(f"{type(self).__name__}.{name}", declared, problem, fix)
 
     @classmethod
     async def create(

@@ -153,8 +153,12 @@ def give_up(thread: Thread) -> None:
 
 
 def _placeholder(task: Task, thread: Thread) -> ThreadMessage:
-    given = task.meta.get("placeholder_id")
-    found = message_in(thread, given) if isinstance(given, str) else newest_bot_message(thread)
+    message_id = task.meta.get("placeholder_id")
+    found = (
+        message_in(thread, message_id)
+        if isinstance(message_id, str)
+        else newest_bot_message(thread)
+    )
     if found is None:
         problem, fix = "there is no placeholder for a sub-thread", "Prepare it in a phase before."
         raise PhaseError(thread.id, thread.phase, problem, fix)
@@ -200,5 +204,5 @@ async def _run(
         "original_query": task.original_query,
         "timestamp": task.host_utils.clock().isoformat(),
     }
-    asked = Task(name="process_sub_thread", type=Task.TYPE_ACTION, meta=meta, id=task.id)
-    return await inner.execute_task(asked, thread)
+    inner_task = Task(name="process_sub_thread", type=Task.TYPE_ACTION, meta=meta, id=task.id)
+    return await inner.execute_task(inner_task, thread)

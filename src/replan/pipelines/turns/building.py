@@ -116,7 +116,7 @@ async def check_levels(agent: type[BaseAgent]) -> None:
 
 async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], name: str) -> Pipeline:
     if agent in above or len(above) >= _DEEPEST:
-        levels = " -> ".join(each.__name__ for each in (*above, agent))
+        levels = " -> ".join(level.__name__ for level in (*above, agent))
         problem, fix = "its sub-threads have no end", "Let the deepest level start none."
         raise ConfigurationError(f"{above[0].__name__}.sub_thread_agent", levels, problem, fix)
     made = await agent.create()

@@ -59,7 +59,7 @@ class Turn:
     def tasks(self) -> list[Task]:
         """The tasks that are left, the next one first."""
         try:
-            return [restored(Task, each) for each in self._thread.settings.get(TASKS, ())]
+            return [restored(Task, stored) for stored in self._thread.settings.get(TASKS, ())]
         except (TypeError, ValidationError) as error:
             fix = "Let a handler add tasks to its response: add_next_task(Task(name=...))."
             raise ThreadError(self._thread.id, f"its {TASKS} are not tasks", fix) from error
@@ -221,11 +221,11 @@ class Turn:
         thread, utils = self._thread, self._utils
         message = await self._message(response, shown_before)
         take_suggestion(task, thread, response.phase_suggestion)
-        if message is not None and (asked := response.sub_thread_request) is not None:
-            key = asked.meta_path.removeprefix("meta.")
+        if message is not None and (request := response.sub_thread_request) is not None:
+            key = request.meta_path.removeprefix("meta.")
             status = {"brief_status": {"phase": INITIAL}}
             sub_id = f"sub_{thread.id}_{utils.new_id()}"
-            sub_thread = Thread(sub_id, settings={**status, **asked.settings})
+            sub_thread = Thread(sub_id, settings={**status, **request.settings})
             change_message(thread, message.id, meta={key: sub_thread})
         about = {} if message is None else {"placeholder_id": message.id}
         following = [

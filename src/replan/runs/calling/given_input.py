@@ -17,27 +17,27 @@ Input = str | Mapping[str, Any] | Command[Any] | None
 """A request; or `messages` and `plan`; or what continues an interrupted thread."""
 
 
-def with_request(given: Input) -> Mapping[str, Any] | Command[Any] | None:
+def with_request(run_input: Input) -> Mapping[str, Any] | Command[Any] | None:
     """What LangGraph is given; a text is a request of the user."""
-    return {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
+    return {"messages": [HumanMessage(run_input)]} if isinstance(run_input, str) else run_input
 
 
-def checked_input(graph: Graph, given: Mapping[str, Any]) -> CheckedInput:
+def checked_input(graph: Graph, run_input: Mapping[str, Any]) -> CheckedInput:
     """Check an input, once, before anything is reported or stored.
 
     Raises:
         InputError: It says nothing, or its plan names unknown specialists.
         PlanDocumentError: Its plan has mistakes.
     """
-    if isinstance(given, CheckedInput):
-        return given
-    entrance_of(graph).check(given)
-    return CheckedInput(given)
+    if isinstance(run_input, CheckedInput):
+        return run_input
+    entrance_of(graph).check(run_input)
+    return CheckedInput(run_input)
 
 
-def messages_in(given: Mapping[str, Any]) -> Sequence[BaseMessage]:
+def messages_in(run_input: Mapping[str, Any]) -> Sequence[BaseMessage]:
     """The messages of an input, in whatever form they are."""
-    return conversation([], [given.get("messages") or []])
+    return conversation([], [run_input.get("messages") or []])
 
 
 def of_client(call_input: Any) -> Any:

@@ -162,18 +162,20 @@ class ClientAgentAdapter(UserSessions):
             read_input(user_input)
         except UsageError as error:
             return AgentResult(success=False, response="", error=describe(error))
-        given = given_digest(user_input, is_new=bool(options.get("new_request")), is_edit=edit)
+        input_digest = given_digest(
+            user_input, is_new=bool(options.get("new_request")), is_edit=edit
+        )
         if turn_id is not None and (problem := unstorable(turn_id)):
             raise InputError(f"The turn_id cannot be kept. {problem}")
         turn_on_record = None if turn_id is None else await self._store.turn(key, turn_id)
         if turn_on_record is not None:
-            return recorded_result(turn_on_record, given)
+            return recorded_result(turn_on_record, input_digest)
         now = await self._now(key)
         check_agent(now.context, self._agent_name)
         turn = KeptTurn(
             key=key,
             turn_id=turn_id or self._new_id(),
-            given=given,
+            given=input_digest,
             title=title_of(user_input),
             context=now.context,
             version=now.version,

@@ -129,9 +129,9 @@ def stage_after(context: AgentContext, updates: Mapping[str, JsonValue]) -> str:
     return str(order.get("set")) if isinstance(order, dict) else context.current_stage
 
 
-def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
+def recorded_result(turn: SessionTurn, input_digest: str) -> AgentResult:
     """The result of a turn that was taken before."""
-    if turn.given != given:
+    if turn.given != input_digest:
         raise InputError(
             f"The turn '{turn.turn_id}' was taken with another input. Give each turn its own id."
         )

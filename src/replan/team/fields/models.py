@@ -40,7 +40,7 @@ def model(value: object, info: ValidationInfo) -> object:
         if len(value.models) == 1:
             fix = "Add a second model, or give the model without Fallback."
             raise field_error("no_fallback", "This Fallback has only one model.", fix)
-        return Fallback(*(one_model(each, info) for each in value.models))
+        return Fallback(*(one_model(one, info) for one in value.models))
     found = one_model(value, info)
     if around is None or not isinstance(found, str):
         return found

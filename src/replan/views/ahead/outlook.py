@@ -130,14 +130,14 @@ def _names(step: PlanStep, name: str) -> bool:
 
 
 def _approval_lines(plan: TaskPlan, team: KnownTeam) -> Iterator[str]:
-    asked = _approvals(plan, team)
-    if asked["plan"]:
+    approvals = _approvals(plan, team)
+    if approvals["plan"]:
         yield "approval: asked before this plan runs"
-    if asked["revisions"]:
+    if approvals["revisions"]:
         yield "approval: asked before each revision runs"
-    if steps := asked["steps"]:
+    if steps := approvals["steps"]:
         yield f"approval: asked before {_ids(steps)} {'begins' if len(steps) == 1 else 'begin'}"
-    for tool in asked["tools"]:
+    for tool in approvals["tools"]:
         calls = f"each call of {', '.join(tool['tools'])} ({_ids(tool['steps'])})"
         yield f"approval: @{tool['specialist']} asks before {calls}"
 

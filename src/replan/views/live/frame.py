@@ -262,14 +262,16 @@ def _note(row: StepReport, report: RunReport) -> str:  # noqa: PLR0911 - one for
 
 def _question_text(row: StepReport, report: RunReport) -> str:
     """What a step asks a person."""
-    asked = [question for question in report.pending_questions if question.step_id == row.step.id]
-    if not asked:
+    questions = [
+        question for question in report.pending_questions if question.step_id == row.step.id
+    ]
+    if not questions:
         return "waits for a person"
-    details = asked[-1].details
-    if asked[-1].kind == "approval" and isinstance(details, dict) and "tool" in details:
+    details = questions[-1].details
+    if questions[-1].kind == "approval" and isinstance(details, dict) and "tool" in details:
         arguments: Any = details.get("arguments", {})
         return f"waits for approval: {short_call_text(str(details['tool']), arguments)}"
-    return f"asks: {question_shown(asked[-1])[:_LONGEST]}"
+    return f"asks: {question_shown(questions[-1])[:_LONGEST]}"
 
 
 def _tried_text(row: StepReport) -> str:

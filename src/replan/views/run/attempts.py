@@ -175,8 +175,8 @@ def given_lines(event: Given, run: WholeReport) -> Iterator[str]:
 def _given_to(attempts: Iterable[AttemptReport], run: WholeReport) -> list[Given]:
     """The events about memory and knowledge, for the steps of some attempts."""
     attempted = {(attempt.entry.step_id, attempt.entry.specialist) for attempt in attempts}
-    given = (event for event in run.events if isinstance(event, Given))
-    return [event for event in given if (event.step_id, event.specialist) in attempted]
+    events = (event for event in run.events if isinstance(event, Given))
+    return [event for event in events if (event.step_id, event.specialist) in attempted]
 
 
 def attempt_lines(

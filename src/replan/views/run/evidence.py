@@ -288,14 +288,16 @@ def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
     return next(events_of_step, before[0] if before and tool else None)
 
 
-def _before_text(ask: Question, asked: InputRequested, report: RunReport) -> str:
+def _before_text(ask: Question, request: InputRequested, report: RunReport) -> str:
     answers = [
         event
         for event in report.events
-        if isinstance(event, AnswerReceived) and short_key(event.key) == short_key(asked.key)
+        if isinstance(event, AnswerReceived) and short_key(event.key) == short_key(request.key)
     ]
-    what = short_call_text(asked.tool, asked.arguments) if asked.tool else one_line(asked.text)
-    what = what if asked.step_id == ask.step_id else f"at step {asked.step_id}, {what}"
+    what = (
+        short_call_text(request.tool, request.arguments) if request.tool else one_line(request.text)
+    )
+    what = what if request.step_id == ask.step_id else f"at step {request.step_id}, {what}"
     if not answers:
         return cut(what, _LONGEST)
     last = answers[-1]

@@ -115,8 +115,8 @@ def ask_lines(ask: Question, evidence: Evidence) -> list[str]:
         told = [line for text in ask.remarks for line in _remark(text)]
         return ["May this plan run?", *(f"  {line}" for line in told)]
     does = [f"  it does: {evidence.does}"] if evidence.does else []
-    asked = one_line(question_shown(ask))
-    return [asked, *does, *(f"  {argument_text(change)}" for change in evidence.arguments)]
+    question_line = one_line(question_shown(ask))
+    return [question_line, *does, *(f"  {argument_text(change)}" for change in evidence.arguments)]
 
 
 def _remark(text: str) -> list[str]:
