@@ -55,7 +55,7 @@ async def run_graph(
         ready = await prepared(graph, call)
         # In the first version of this format, LangGraph reports the update of each node, too.
         output: GraphOutput[dict[str, Any]] = await cast("Any", graph).ainvoke(
-            ready, ready.config, control=control, version="v2"
+            config=ready.config, control=control, version="v2", **_input_of(graph, ready)
         )
         interrupts = {"__interrupt__": [*output.interrupts]} if output.interrupts else {}
         return {**output.value, **interrupts}
@@ -85,7 +85,12 @@ async def stream_graph(
             def parts(control: RunControl) -> AsyncGenerator[Any]:
                 controls.append(control)
                 stream_of = cast("Any", graph).astream
-                return stream_of(ready, ready.config, control=control, stream_mode="custom")
+                return stream_of(
+                    config=ready.config,
+                    control=control,
+                    stream_mode="custom",
+                    **_input_of(graph, ready),
+                )
 
             stream = parts(RunControl()) if stop is None else _until_stopped(parts, stop, grace)
             with _log_end(call):
@@ -215,3 +220,14 @@ async def _read_saved_state(graph: Graph, config: RunnableConfig) -> dict[str, A
 def _mark_interrupted(state: dict[str, Any]) -> dict[str, Any]:
     """The state of a run that was stopped; one whose answer was reported lacks only its summary."""
     return state if state.get("is_completed") else {**state, "outcome": "interrupted"}
+
+
+def _input_of(graph: Graph, ready: Call) -> dict[str, Any]:
+    """What a graph is called with: ours takes the prepared call, so that it is not prepared again.
+
+    A graph that LangGraph compiled, and `build_graph` did not, takes its input and its settings.
+    """
+    if isinstance(graph, TeamGraph):
+        return {"input": ready}
+    durability = {"durability": "sync"} if graph.checkpointer else {}
+    return {"input": ready.input, "context": ready.settings, **durability}
