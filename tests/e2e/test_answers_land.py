@@ -326,6 +326,13 @@ async def test_a_key_of_a_request_makes_it_one(tmp_path):
             assert answer.is_success
             await rested(call, run_id)
         assert bank.paid == [5]
+        other = await call(
+            "POST",
+            f"/runs/{run_id}/answers",
+            {"answers": {asked["key"]: "reject: no"}},
+            **{"Idempotency-Key": "k2"},
+        )
+        assert (other.status_code, "this name" in other.text) == (422, True)
         chats = [
             (
                 await call(

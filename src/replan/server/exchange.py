@@ -193,7 +193,7 @@ class Exchange:
                 self.served, self.who, report, answers, name=name, tokens=self.tokens
             )
         except InputError as error:
-            return replace(now, problem=str(error))
+            return replace(now, problem=str(error), names=names, has_answered=True)
         return replace(now, run=run, names=names, has_answered=True)
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
@@ -235,7 +235,8 @@ class Exchange:
             if not is_known and report.outcome != "running" and is_told:
                 continue
             # Its process may have ended before the run took the answer that came.
-            request = noted.get("request") if report.outcome == "waiting" else ""
+            is_at_rest = report.outcome not in ("running", "interrupted")
+            request = noted.get("request") if is_at_rest else ""
             if request and not await self.served.storage.log.is_taken(report.run_id, request):
                 continue
             if noted.get("content", _digest(names.content)) != _digest(names.content):
@@ -316,7 +317,9 @@ class Exchange:
         report = await begun.run.report()
         reply = reply_text(report, begun.problem)
         # For its repetitions; before anything new is shown.
-        if report.outcome != "interrupted":
+        # What was refused may be said again once something else is shown.
+        is_refused = begun.problem and report.outcome == "waiting"
+        if report.outcome != "interrupted" and not is_refused:
             await self._note_told(begun, reply)
         await self.show(report, reply)
         return Ended(report, reply, streamed, begun.problem, is_repeated=False)

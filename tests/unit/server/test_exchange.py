@@ -78,7 +78,7 @@ async def opened(run, **options):
         yield Exchange(served=served, who=who, team="town", door="d", next_key=lambda *_: "c1")
 
 
-PAINT = Names(history="Paint.")
+PAINT, RED = Names(history="Paint."), Names(history="Paint. Which? red")
 
 
 def asked_again(exchange, names=PAINT, text="Paint."):
@@ -206,7 +206,9 @@ async def test_an_answer_that_comes_too_late_is_told_that_it_was_not_used():
     async with opened(paint) as exchange:
         asks = await exchange.wait_for_end(await exchange.begin(REQUEST))
         shown = Open(asks.report, shown_in(asks.report.pending_questions))
-        blue, red = [await exchange.answer(shown, text) for text in ("blue", "red")]
+        blue, red = [await exchange.answer(shown, *said) for said in (("blue",), ("red", RED))]
         assert (await exchange.wait_for_end(blue)).reply == "It is blue."
         late = await exchange.wait_for_end(red)
         assert late.reply.startswith("It is blue.\n\n(The last message was not used.")
+        again = await exchange.wait_for_end(await asked_again(exchange, RED, "red"))
+        assert again.reply == late.reply

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from replan.errors import ReplanError, mistake
 from replan.log.kept_events import events_of
 from replan.ports.run_book import RunRecord
+from replan.runs.asked.requests import check_same_answers, digest_of_answers
 from replan.runs.labels import checked_labels
 from replan.runs.reports import read_summary, texts_of
 from replan.runs.run_input import stored_input
@@ -160,17 +161,18 @@ async def answer(call: Called, run_id: str, body: AnswerBody) -> Run:
     record = await call.served.record_of(run_id, call.who)
     runtime = call.served.runtime_of(record)
     name, log = _name_of_request(call), call.served.storage.log
-    if await log.is_taken(record.run_id, name):
+    earlier, report = await log.request(record.run_id, name), await runtime.get(record.run_id)
+    asks = report.pending_questions
+    if earlier is not None and (not asks or await log.is_taken(record.run_id, name)):
+        check_same_answers(digest_of_answers(body.answers), earlier)
         return await _current_run(call, record.run_id)
-    report = await runtime.get(record.run_id)
-    if await log.request(record.run_id, name) is None:
-        if not report.pending_questions:
+    if earlier is None:
+        if not asks:
             detail = f"This run waits for no answer: it is {report.outcome}."
             shown = f"GET /runs/{record.run_id} shows it."
             raise RefusedError(409, "nothing_asked", f"{detail} {shown}")
-        _check_keys(body.answers, report.pending_questions)
-    if report.pending_questions:
-        await answer_run(call.served, call.who, record, body.answers, name=name)
+        _check_keys(body.answers, asks)
+    await answer_run(call.served, call.who, record, body.answers, name=name)
     return await _current_run(call, record.run_id)
 
 
