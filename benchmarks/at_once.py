@@ -5,6 +5,8 @@ one; or `simple` or `planned`, of which each session takes two turns, one after 
 kept as a client keeps it: as a context, or as a list of messages. Reads its memory from `/proc`: it
 needs Linux.
 """
+# LangGraph leaves the type arguments of savers open, so methods of graphs read as partly unknown.
+# pyright: reportUnknownMemberType=false
 
 import asyncio
 import ctypes
