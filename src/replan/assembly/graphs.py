@@ -31,7 +31,7 @@ from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.team_graph import TeamGraph
 from replan.specialists.services import Services
-from replan.state.entrance import Entrance
+from replan.state.input_guard import InputGuard
 from replan.state.tightening import EDITABLE
 from replan.storage.serializer import is_of_other_code, saver_for
 from replan.team.host import Host
@@ -124,7 +124,7 @@ def compile_graph(
     # Runs that nothing keeps have a graph of their own. One without a host is the same.
     is_kept = bool(checkpointer) or served or seen != "always" or services.is_direct
     unseen = partial(compile_graph, team, services, None, store, seen="never")
-    entrance = Entrance(
+    input_guard = InputGuard(
         partial(check_input, services=services),
         check_plan=lambda text, before: check_outside_plan(text, services, before),
         clock=services.clock,
@@ -134,8 +134,8 @@ def compile_graph(
         tracing=team.traces and _tracing(team.traces),
         unseen=None if is_kept else _from_the_second_time(unseen),
     )
-    graph.channels[START] = entrance
-    entrance.key = START
+    graph.channels[START] = input_guard
+    input_guard.key = START
     with_lean_branches(graph)
     return graph
 

@@ -12,7 +12,7 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.given_input import Input, checked_input, messages_in, with_request
-from replan.state.entrance import CheckedInput
+from replan.state.input_guard import CheckedInput
 
 _TITLE = 200  # the most characters of a title that is taken from the request
 

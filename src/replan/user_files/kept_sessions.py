@@ -63,6 +63,7 @@ def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
 
 
 def _unsigned(context: AgentContext) -> AgentContext:
+    """A context without the signature of another user at its waiting run."""
     written = context.project_state.get(RUN)
     if not isinstance(written, dict):
         return context

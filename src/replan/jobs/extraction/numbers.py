@@ -109,6 +109,7 @@ def _any_numbers_in(text: str) -> Iterator[tuple[Number | Unread | None, Span]]:
             yield "unread" if found["more"] else _in_words(found["words"]), found.span()
     for found in _CHINESE.finditer(text):
         if _is_number(found):
+            # What follows the signs was matched only to tell whether they are a number.
             yield _in_signs(found), (found.start(), found.start("next"))
 
 

@@ -13,7 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from replan.base.langgraph_inside.tasks import inherited_config
 from replan.ports.tool_provider import ToolProvider
 from replan.replies.shape import Shape
-from replan.state.entrance import Entrance
+from replan.state.input_guard import InputGuard
 from replan.state.limits import RunSettings
 from replan.state.team import SpecialistCard
 from replan.state.tightening import loosening_warnings
@@ -29,12 +29,12 @@ _CHANGEABLE = (
 
 def is_served(graph: Graph) -> bool:
     """Whether the caller of a graph, or the editor of its state, may be a client of a server."""
-    return entrance_of(graph).editable is not None
+    return input_guard_of(graph).editable is not None
 
 
 def shapes_of(graph: Graph) -> Mapping[str, Shape]:
     """The types of results by specialist, and that of the answer under ""."""
-    # A graph that was compiled by other means has no such entrance.
+    # A graph that was compiled by other means has none.
     return getattr(cast("Any", graph).channels[START], "shapes", {})
 
 
@@ -75,8 +75,9 @@ def team_of(graph: Graph) -> Sequence[SpecialistCard]:
 
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:
     """Say who loosens which settings of a run that is under way now; at most one sentence."""
-    return loosening_warnings(before, after, by, entrance_of(graph).clock())
+    return loosening_warnings(before, after, by, input_guard_of(graph).clock())
 
 
-def entrance_of(graph: Graph) -> Entrance:
-    return cast("Entrance", graph.channels[START])
+def input_guard_of(graph: Graph) -> InputGuard:
+    """The channel that checks the input of a graph of `build_graph`."""
+    return cast("InputGuard", graph.channels[START])

@@ -23,7 +23,7 @@ from replan.plan.model import TaskPlan
 from replan.state.changed_steps import ChangedSteps
 from replan.state.channels import checked
 from replan.state.enhanced import EnhancedState
-from replan.state.entrance import PlanCheck
+from replan.state.input_guard import PlanCheck
 from replan.state.person.plan_edits import KEY, edited_plan
 from replan.state.results import SpecialistResult, result_as_json
 from replan.state.team import SpecialistCard

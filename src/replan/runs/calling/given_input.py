@@ -9,9 +9,9 @@ from langgraph.types import Command, Overwrite
 
 from replan.base.langgraph_inside.delta_channel import overwriting
 from replan.memory.conversation import client_instructions
-from replan.runs.calling.compiled import Graph, entrance_of
+from replan.runs.calling.compiled import Graph, input_guard_of
 from replan.state.channels import conversation
-from replan.state.entrance import CheckedInput
+from replan.state.input_guard import CheckedInput
 
 Input = str | Mapping[str, Any] | Command[Any] | None
 """A request; or `messages` and `plan`; or what continues an interrupted thread."""
@@ -31,7 +31,7 @@ def checked_input(graph: Graph, run_input: Mapping[str, Any]) -> CheckedInput:
     """
     if isinstance(run_input, CheckedInput):
         return run_input
-    entrance_of(graph).check(run_input)
+    input_guard_of(graph).check(run_input)
     return CheckedInput(run_input)
 
 

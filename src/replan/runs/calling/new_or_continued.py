@@ -23,7 +23,7 @@ from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.nodes.host.handed_plan import NOTHING_TO_DO
 from replan.nodes.host.new_settings import changed_settings
-from replan.runs.calling.compiled import Graph, entrance_of, is_served, loosened
+from replan.runs.calling.compiled import Graph, input_guard_of, is_served, loosened
 from replan.runs.calling.given_input import Input, messages_in, of_client, with_request
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
@@ -47,7 +47,7 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
     if is_served(graph):
         call = replace(call, input=of_client(call.input))
     if isinstance(call.input, Command):
-        entrance_of(graph).check_command(call.input)
+        input_guard_of(graph).check_command(call.input)
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
     if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
         snapshot = await graph.aget_state(call.config)
@@ -67,7 +67,7 @@ async def _check_plan(graph: Graph, call: Call) -> None:
     """Refuse a client's plan that loosens the unfinished one of its thread, before it is stored."""
     state = cast("EnhancedState", (await graph.aget_state(call.config)).values)
     before = None if state.get("is_completed") else state.get("current_plan")
-    entrance_of(graph).check_plan(str(cast("Any", call.input)["plan"]), before)
+    input_guard_of(graph).check_plan(str(cast("Any", call.input)["plan"]), before)
 
 
 async def prepared(graph: Graph, call: Call) -> Call:

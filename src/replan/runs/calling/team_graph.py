@@ -29,7 +29,7 @@ from replan.events.trace import Trace, Tracing
 from replan.ports.in_each import in_each
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
 from replan.ports.run_context import here, using
-from replan.runs.calling.compiled import Graph, entrance_of, is_served, services_in, team_of
+from replan.runs.calling.compiled import Graph, input_guard_of, is_served, services_in, team_of
 from replan.runs.calling.edits import changes_work, on_record, own_edits, taken_edits
 from replan.runs.calling.given_input import of_client
 from replan.runs.calling.new_or_continued import Call, check_call, normalise_call
@@ -172,7 +172,9 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if changes_work(supersteps):
             # A storage of ours has no synchronous methods, so all results are whole.
             state = cast("EnhancedState", self.get_state(config).values)
-            supersteps = own_edits(state, supersteps, team_of(self), entrance_of(self).check_plan)
+            supersteps = own_edits(
+                state, supersteps, team_of(self), input_guard_of(self).check_plan
+            )
         return super().bulk_update_state(config, supersteps)
 
     async def abulk_update_state(
@@ -212,7 +214,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         services = services_in(self)
         state = cast("EnhancedState", (await self.aget_state(config)).values)
         taken = await taken_edits(
-            state, supersteps, team_of(self), services.log, entrance_of(self).check_plan
+            state, supersteps, team_of(self), services.log, input_guard_of(self).check_plan
         )
         run_id, name = state.get("run_id", ""), services.new_id()
         async with on_record(run_id, name, taken, config, services.log):
@@ -266,7 +268,7 @@ async def _with_early_steps(early: EarlySteps, parts: AsyncGenerator[Any]) -> As
 async def _begin_trace(graph: Graph, call: Call) -> Trace | None:
     """The trace of a call, if its team, or the call around it, is traced."""
     around = here().trace
-    tracing: Tracing | None = entrance_of(graph).tracing
+    tracing: Tracing | None = input_guard_of(graph).tracing
     if tracing is None and around is not None:
         tracing = around.tracing
     if tracing is None:
@@ -304,7 +306,7 @@ def _checked_edits(
     graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]
 ) -> Sequence[Sequence[StateUpdate]]:
     for edit in (edit for superstep in supersteps for edit in superstep):
-        entrance_of(graph).check_edit(edit.values, edit.as_node)
+        input_guard_of(graph).check_edit(edit.values, edit.as_node)
     if not is_served(graph):
         return supersteps
     return [

@@ -42,7 +42,8 @@ class Correction:
     by: str = ""  # who requests it
     timeout: float | None = None  # the seconds that the step has from now on; None: as before
 
-    def of(self, step: PlanStep) -> PlanStep:
+    def applied_to(self, step: PlanStep) -> PlanStep:
+        """A step as it is after it: open again, or skipped."""
         if self.action == "retry":
             return unstarted(step if step.id != self.step else self._timed(step))
         reason = f"Skipped by {self.by or 'a person'}."
@@ -139,7 +140,7 @@ def corrected(
     reruns = correction.reruns(so_far)
     ids = [rerun.step for rerun in reruns] or [correction.step]
     old = before.replace(content=unsealed(before.content), update_history=())
-    new = with_statuses(old, [correction.of(old.step(step_id)) for step_id in ids], at)
+    new = with_statuses(old, [correction.applied_to(old.step(step_id)) for step_id in ids], at)
     new = new.replace(version=old.version + 1, updated_at=at)
     revision = PlanUpdate(
         version=new.version,
@@ -199,7 +200,7 @@ def _make_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedSt
 def input_of_new_run(correction: Correction, state: EnhancedState) -> dict[str, Any]:
     """What a new run begins with that continues from one that is over."""
     plan = sealed(plan_of(state), state.get("run_id", ""), is_named=True)
-    plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))
+    plan = refresh_content(plan.with_steps(correction.applied_to(plan.step(correction.step))))
     return {"messages": messages_before_answer(state), "plan": plan.content}
 
 

@@ -30,7 +30,7 @@ class CheckedInput(dict[str, Any]):
     """The input of a run that was checked before the run was put on record."""
 
 
-class Entrance(EphemeralValue[Any]):
+class InputGuard(EphemeralValue[Any]):
     """The newest checked input; fields that it leaves out are reset, too."""
 
     __slots__ = (
