@@ -16,8 +16,12 @@ from replan import (
     open_storage,
     run,
 )
+from replan.log.reasons import why_ended
 from replan.log.rows import Request
 from replan.runs.statuses import PAGE
+from replan.views.run.evidence import evidence_of
+from replan.views.run.next_steps import next_lines
+from replan.views.run.open_asks import pending_lines
 from scripts import THREAD
 
 PLAN = {"plan": "# Chain\n\n- [ ] 1. One @worker\n- [ ] 2. Two @worker (after 1)\n"}
@@ -137,12 +141,49 @@ async def test_a_run_that_waits_is_left_alone_until_its_answer_is_there(storage)
     assert reasons(await recovered(storage)) == {"r": "waiting"}
     async with Shop().open(storage) as runtime:
         (ask,) = (await runtime.get("r")).pending_questions
-    # Its process was killed between the answer and the run.
-    row = {"answer": "blue", "fingerprint": ask.fingerprint, "is_keyed": ask.is_keyed}
-    await storage.log.add_request(
-        Request(run_id="r", name="a", kind="answer", at=datetime.now(UTC), answers={ask.key: row})
-    )
+    await answered(storage, ask)
     assert outcomes(await recovered(storage)) == {"r": "completed"}
+
+
+async def answered(storage, ask):
+    """What is on record if a process is killed between an answer and the run."""
+    row = {"answer": "blue", "fingerprint": ask.fingerprint, "is_keyed": ask.is_keyed}
+    asked = {"kind": "answer", "at": datetime.now(UTC), "by": "anna", "answers": {ask.key: row}}
+    await storage.log.add_request(Request(run_id="r", name=ask.key, **asked))
+
+
+async def test_what_is_answered_is_not_asked_for_once_more(storage):
+    two = {"plan": "# Paint\n\n- [ ] 1. Hall @painter\n- [ ] 2. Attic @painter\n"}
+
+    def shown(report):
+        (*_, last), lines = next_lines(report), pending_lines(asks, evidence(report))
+        return (
+            why_ended(report),
+            last.partition("FILE")[2],
+            [each for each in lines if "on" in each],
+        )
+
+    def evidence(report):
+        return [evidence_of(ask, report) for ask in asks]
+
+    async with Shop().open(storage) as runtime:
+        await runtime.run(two, run_id="r")
+        asks = (await runtime.get("r")).pending_questions
+        await answered(storage, asks[0])
+        told = "  anna answered {}: blue; it counts when the run continues"
+        assert shown(await runtime.get("r")) == (
+            "1 answer needed",
+            " --answer 2/painter/1=TEXT",
+            [told.format("1/painter/1")],
+        )
+        await answered(storage, asks[1])
+        why, last, lines = shown(report := await runtime.get("r"))
+        assert (why, last) == ("what it asked is answered; it has not continued since", "")
+        assert lines == [told.format(ask.key) for ask in asks]
+        assert report.outcome == "waiting"
+        await killed(storage, "r")
+        report = await runtime.get("r")
+        assert (report.outcome, why_ended(report)) == ("interrupted", why)
 
 
 @pytest.mark.parametrize("is_killed", [True, False])

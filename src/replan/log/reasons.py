@@ -43,7 +43,7 @@ def why_ended(
     """
     pauses = report.pauses
     if report.outcome == "running":
-        return _waits(report) if report.pending_questions else ""
+        return _waits(report) if report.unanswered else ""
     if not report.limit_reached and pauses and pauses[-1].ended is None:
         return _stopped_why(report, when)
     limit = [_limit_why(report)] if report.limit_reached else []
@@ -103,15 +103,15 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
 
     match pause.why:
         case "waiting":
-            keys = {question.key for question in report.pending_questions}
+            keys = {question.key for question in report.unanswered}
             times = [moment for key, moment in report.fold.asked_at.items() if key in keys]
-            return f"{_waits(report)}{at(', since {}', *times[:1])}"
+            return f"{_waits(report)}{at(', since {}', *times[:1]) if keys else ''}"
         case "interrupted":
             by = one_line(stopped.by) if stopped else ""
             return f"it was stopped{at(' at {}')}{by and f' by {by}'}{_cut_off(report)}"
         case "failed":
             return f"it broke off{at(' at {}')}: {one_line(stopped.error) if stopped else ''}"
-        case _ if report.pending_questions:
+        case _ if report.unanswered:
             # A killed process could not say when it ended.
             unknown = "; when its process ended is unknown, at {} at the earliest"
             return f"{_waits(report)}{at(unknown)}"
@@ -134,5 +134,7 @@ def _cut_off(report: RunReport) -> str:
 
 
 def _waits(report: RunReport) -> str:
-    number = len(report.pending_questions)
+    number = len(report.unanswered)
+    if not number:
+        return "what it asked is answered; it has not continued since"
     return f"{number} answer{'' if number == 1 else 's'} needed"

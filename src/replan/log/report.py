@@ -110,6 +110,19 @@ class RunReport(StateFacts):
         rows: dict[str, Any] = {"labels": {}, "spent": {}, "requests": ()}
         return cls(**first_fields, **rows, currency=currency, last_seen_at=at, events=())
 
+    def answer_to(self, question: Question) -> Request | None:
+        """The newest request that answers an open question; the run has not taken it yet."""
+        for request in reversed(() if question.problem else self.requests):
+            row = request.answers.get(question.key)
+            if isinstance(row, dict) and row.get("fingerprint") == question.fingerprint:
+                return request
+        return None
+
+    @property
+    def unanswered(self) -> tuple[Question, ...]:
+        """The open questions that have no answer on record."""
+        return tuple(each for each in self.pending_questions if self.answer_to(each) is None)
+
     def questions_without(self, key: str) -> tuple[Question, ...]:
         """The open questions but for one."""
         return tuple(q for q in self.pending_questions if short_key(q.key) != short_key(key))

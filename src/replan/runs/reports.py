@@ -138,7 +138,6 @@ async def _read(
     events = (*known, *events_of(record.run_id, rows.events))
     entered: dict[str, Any] = {
         **record.reported,
-        "outcome": _outcome_of(record, state, questions, is_held=is_held),
         "last_seen_at": at if is_held else await _last_sign_of_life(record, events, log),
     }
     report = RunReport(
@@ -150,7 +149,8 @@ async def _read(
         requests=masked(rows.requests, facts.questions),
         events=events,
     )
-    return report, results
+    outcome = _outcome_of(record, state, report.unanswered, is_held=is_held)
+    return report.model_copy(update={"outcome": outcome}), results
 
 
 def _outcome_of(

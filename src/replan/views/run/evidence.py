@@ -258,12 +258,11 @@ def _asked_at(ask: Question, report: RunReport) -> datetime | None:
 
 
 def _answered(ask: Question, report: RunReport) -> str:
-    for request in reversed(() if ask.problem else report.requests):
-        row = request.answers.get(ask.key)
-        if isinstance(row, dict) and row.get("fingerprint") == ask.fingerprint:
-            own_request = request.replace(answers={ask.key: row})
-            return "; ".join(request_lines(own_request, report))
-    return ""
+    request = report.answer_to(ask)
+    if request is None:
+        return ""
+    own_request = request.replace(answers={ask.key: request.answers[ask.key]})
+    return "; ".join(request_lines(own_request, report))
 
 
 def _reply_text(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:

@@ -66,10 +66,11 @@ def _refused_edits(report: RunReport) -> Iterator[str]:
 def _ways(report: RunReport, option: str) -> list[str]:
     """How a run goes on, or begins anew, apart from what is done about its failed steps."""
     resume = _command("resume", report, option)
-    if report.pending_questions:
+    if report.unanswered:
         from replan.views.run.open_asks import ways_to_answer  # noqa: PLC0415 - imports LangGraph
 
-        return ways_to_answer(report.pending_questions, resume)
+        others = len(report.pending_questions) - len(report.unanswered)
+        return ways_to_answer(report.unanswered, resume, others)
     if not report.is_over:
         by = report.fold.stopped.by if report.fold.stopped else ""
         is_stopped = report.outcome == "interrupted" and not report.is_killed and by

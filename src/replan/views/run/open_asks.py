@@ -33,18 +33,18 @@ def pending_lines(asks: Sequence[Question], evidence: Sequence[Evidence]) -> lis
     return [*lines, *(line for known in evidence[:1] for line in failed_lines(known))]
 
 
-def ways_to_answer(asks: Sequence[Question], resume: str) -> list[str]:
+def ways_to_answer(asks: Sequence[Question], resume: str, others: int = 0) -> list[str]:
     """The commands that answer; the last one lets the work go on.
 
     Of several things that are asked, each decision is one command: none is made in passing.
+    Beside so many `others`, which are answered, each is named.
     """
-    options = "".join(_option(ask, len(asks)) for ask in asks)
-    others = [way for ask in asks for way in _other_ways(ask, len(asks))]
-    ways = [f"{what} with: {resume} {option}" for what, option in others]
+    many = len(asks) + others
+    options = "".join(_option(ask, many) for ask in asks)
+    more = [way for ask in asks for way in _other_ways(ask, many)]
+    ways = [f"{what} with: {resume} {option}" for what, option in more]
     if len(asks) > 1 and any(ask.is_decision for ask in asks):
-        own_ways = [
-            f"{_verb(ask)} {ask.key} with: {resume}{_option(ask, len(asks))}" for ask in asks
-        ]
+        own_ways = [f"{_verb(ask)} {ask.key} with: {resume}{_option(ask, many)}" for ask in asks]
         return [*ways, *own_ways]
     is_told = len(asks) == 1 and asks[0].kind == "unknown_outcome"
     when = ("if it happened, " if is_in_doubt(asks[0]) else "if not, ") if is_told else ""
@@ -106,7 +106,9 @@ def named_lines(ask: Question, evidence: Evidence) -> list[str]:
     is_named = any(change.name == "task" for change in evidence.arguments)
     task = [f"  step {ask.step_id}: {evidence.task}"] if evidence.task and not is_named else []
     why = [*ground_lines(evidence), *_leads(ask)]
-    return [f"{ask.key}: {first}", *task, *rest, *(f"  {line}" for line in why)]
+    answered = f"  {evidence.answered}; it counts when the run continues"
+    on_record = [answered] if evidence.answered else []
+    return [f"{ask.key}: {first}", *on_record, *task, *rest, *(f"  {line}" for line in why)]
 
 
 def ask_lines(ask: Question, evidence: Evidence) -> list[str]:
