@@ -1,7 +1,10 @@
 """Threads of pipelines in the memory of one caller."""
 
+from collections.abc import Mapping
 from functools import partial
 
+from replan.state.pipeline.thread_rows import Changes, Rows
+from replan.state.pipeline.threads import Thread
 from replan.storage import schema
 from replan.storage.cipher import Cipher
 from replan.storage.pipeline_threads import Threads
@@ -23,11 +26,16 @@ class MemoryThreads(Threads):
             MemoryDatabase(partial(schema.make_table, name="replan_thread_rows")), Cipher()
         )
         self._most_closed = most_closed
+        self._runs = set[str]()  # those that have threads; most have none
         self._closed: dict[str, None] = {}
+
+    async def adopt(self, run_id: str, threads: Mapping[str, Rows]) -> None:
+        self._runs.add(run_id)
+        await super().adopt(run_id, threads)
 
     async def closed(self, run_id: str) -> None:
         """Forget the threads of the run that was over first, if there are too many."""
-        if self._most_closed is None:
+        if self._most_closed is None or run_id not in self._runs:
             return
         self._closed.pop(run_id, None)
         self._closed[run_id] = None
@@ -36,4 +44,9 @@ class MemoryThreads(Threads):
 
     async def forget(self, run_id: str) -> None:
         self._closed.pop(run_id, None)
+        self._runs.discard(run_id)
         await super().forget(run_id)
+
+    async def _write(self, thread: Thread, changes: Changes, *, lasting: bool) -> bool:
+        self._runs.add(thread.run_id)
+        return await super()._write(thread, changes, lasting=lasting)
