@@ -46,7 +46,7 @@ class Ended(NamedTuple):
     reply: str  # the answer, what is asked, or why there is no answer
     streamed: str  # the pieces of the answer since it was begun, or begun again
     problem: str  # why what was said could not be used
-    is_repeated: bool  # whether the request came before, and was told this
+    is_repeated: bool  # whether the request came before
 
     @property
     def rest(self) -> str:
@@ -85,7 +85,8 @@ class Begun:
     problem: str = ""  # why what was said could not be used
     names: Names = field(default_factory=Names)  # what the request is known by, for its repetitions
     has_answered: bool = False  # whether it answered what the run asked
-    reply: str | None = None  # what a request that came before was told
+    is_repeated: bool = False  # whether its request came before
+    reply: str | None = None  # what that one was told; None if it is told all again
     is_left: bool = False  # whether the run is left waiting, since its client gives the answer up
 
 
@@ -134,8 +135,7 @@ class Exchange:
             thread_id: The thread of a run that begins; a new one if it is None.
 
         Raises:
-            RefusedError: It may not be answered by this token, the run works on another answer, or
-                nothing is left of an allowance.
+            RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         noted: Mapping[str, Any] = {} if key is None else await self._noted(key)
         report = await self._report_in(noted)
@@ -145,8 +145,10 @@ class Exchange:
         if (again := await self.repeated(names, waiting)) is not None:
             return again
         if report is not None and report.outcome == "running":
-            detail = f"The run {report.run_id} works on another answer. Wait until it rests."
-            raise RefusedError(409, "at_work", detail)
+            now = replace(await self.from_now(report), names=names, has_answered=True)
+            # Sent again, it is still no answer to what is asked by then.
+            await self._note_answered(names, now)
+            return replace(now, problem=f"The run {report.run_id} worked on another answer.")
         if waiting is None:
             return await self.begin(begin(), names, thread_id)
         answer = answers(waiting)
@@ -251,6 +253,7 @@ class Exchange:
                 int(noted.get("after", 0)),
                 names=names,
                 has_answered=bool(noted.get("answered")),
+                is_repeated=True,
                 reply=await self._told(report.run_id, name),
             )
         return None
@@ -312,7 +315,7 @@ class Exchange:
         """Wait until the run rests, and note what its client is told."""
         if begun.reply is not None:
             report = await begun.run.report()
-            return Ended(report, begun.reply, streamed, begun.problem, is_repeated=True)
+            return Ended(report, begun.reply, streamed, begun.problem, begun.is_repeated)
         await begun.run
         report = await begun.run.report()
         reply = reply_text(report, begun.problem)
@@ -322,7 +325,7 @@ class Exchange:
         if report.outcome != "interrupted" and not is_refused:
             await self._note_told(begun, reply)
         await self.show(report, reply)
-        return Ended(report, reply, streamed, begun.problem, is_repeated=False)
+        return Ended(report, reply, streamed, begun.problem, begun.is_repeated)
 
     def thread(self, session_id: str) -> str | None:
         """The thread of a session; None for a conversation that its client keeps."""

@@ -158,19 +158,24 @@ async def test_another_answer_to_what_a_run_works_on_begins_nothing():
     at_work, leave = asyncio.Event(), asyncio.Event()
 
     async def wait(_):
-        colour = ask_user("Which colour?")
+        ask_user("Which colour?")
         at_work.set()
         await leave.wait()
-        return f"It is {colour}."
+        return ask_user("Which size?")
 
     async with opened(wait) as exchange:
         await exchange.wait_for_end(await exchange.begin(REQUEST))
         blue = await asked_again(exchange, Names(history="blue"), "blue")
         await at_work.wait()
-        with pytest.raises(RefusedError, match="works on another answer"):
-            await asked_again(exchange, Names(history="red"), "red")
+        red = await asked_again(exchange, RED, "red")
         leave.set()
-        assert (await exchange.wait_for_end(blue)).reply == "It is blue."
+        assert "Which size?" in (await exchange.wait_for_end(blue)).reply
+        late = (await exchange.wait_for_end(red)).reply
+        assert "worked on another answer" in late
+        # Who sends it once more has not seen that question either.
+        again = await exchange.wait_for_end(await asked_again(exchange, RED, "red"))
+        assert (again.is_repeated, "Which size?" in again.reply) == (True, True)
+        assert len(await exchange.served.storage.runs.recent(9)) == 1
 
 
 class Told:
