@@ -72,12 +72,12 @@ def _conversation_span(history: Sequence[Message]) -> tuple[int, int]:
 
 def _covered(history: Sequence[Message], summary: Summary | None) -> int:
     """How many of the messages of a history, without the instructions, a summary covers."""
+    if summary is None:
+        return 0
     start, end = _conversation_span(history)
-    names = (
-        {_message_id(place): place for place in range(start, end)} if summary is not None else {}
-    )
-    place = None if summary is None else names.get(summary.last_covered_id)
-    return 0 if place is None else place - start + 1
+    places = range(start, end)
+    last = (place for place in places if _message_id(place) == summary.last_covered_id)
+    return next((place - start + 1 for place in last), 0)
 
 
 def _first_visible(memory: MemoryPolicy, count: int, covered: int) -> int:

@@ -19,6 +19,7 @@ from replan.log.transcript import REPLY
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.travel.portable import PortableRun
 from replan.sessions.carried_run import RunCarrier, SessionSeal
+from replan.sessions.session_work import KeptWork
 from replan.state.enhanced import EnhancedState
 from replan.state.results import newest_results
 from replan.state.session.context import AgentContext
@@ -44,7 +45,7 @@ _HIDDEN = ("plan", "planned_secrets", "confirmed", "intermediate_results")
 
 
 @dataclass(frozen=True)
-class JobWork:
+class JobWork(KeptWork):
     """Reads the job that a session goes on with, and writes what became of it."""
 
     spec: JobSpec
@@ -89,10 +90,6 @@ class JobWork:
         replies = (note for key, note in reversed(run.rows.notes) if key.startswith(REPLY))
         note = next(replies, None)
         return None if note is None else opened_note(note, self.seal(session_id)).get(JOB)
-
-    def is_unfinished(self, session: AgentContext) -> bool:
-        del session
-        return False
 
     def given_up(self, state: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         return {name: value for name, value in state.items() if name not in OWN_NAMES}

@@ -15,6 +15,7 @@ from replan.pipelines.task import Task
 from replan.pipelines.turns.main_turn import TASKS
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.travel.portable import PortableRun
+from replan.sessions.session_work import KeptWork
 from replan.state.enhanced import EnhancedState
 from replan.state.pipeline.thread_rows import (
     QUESTIONS,
@@ -49,7 +50,7 @@ _SETTINGS: Mapping[str, Any] = {
 """The settings of a thread that are not its handlers'."""
 
 
-class ThreadWork:
+class ThreadWork(KeptWork):
     """The thread of a pipeline between the turns of a session."""
 
     def before(self, session: AgentContext, run: PortableRun | None) -> Mapping[str, JsonValue]:
@@ -57,18 +58,8 @@ class ThreadWork:
         rows = thread_of_session(session)
         return {THREADS: {session.session_id: {**rows}}} if rows else {}
 
-    def copied(self, run: PortableRun, session_id: str) -> Mapping[str, JsonValue]:
-        del run, session_id
-        return {}
-
-    def seal(self, session_id: str) -> None:
-        return None
-
     def is_unfinished(self, session: AgentContext) -> bool:
         return has_work_left(carried_threads(session).get(session.session_id))
-
-    def given_up(self, state: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        return state
 
     async def after(
         self, run: EnhancedState, session: AgentContext, threads: ThreadRepository

@@ -29,8 +29,12 @@ from replan.sessions.carried_run import RunCarrier, within_team
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage, read_input
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
-from replan.sessions.session_work import kept_work
+from replan.sessions.session_job import JobWork
+from replan.sessions.session_thread import ThreadWork
+from replan.sessions.session_work import KeptWork
 from replan.sessions.turn import SUMMARY, Turn
+from replan.specialists.job import JobSpecialist
+from replan.specialists.pipeline import PipelineSpecialist
 from replan.specialists.services import Services
 from replan.state.memory import Summary
 from replan.state.session.context import AgentContext, AgentResult
@@ -165,7 +169,7 @@ class StatelessAgent:
         if run is not None and place.carrier.key is None:
             run = within_team(run, services_in(place.graph), settings)
         begins_anew = bool(options.get("new_request"))
-        work = kept_work(services_in(place.graph), place.carrier, stays=place.stays)
+        work = _kept_work(services_in(place.graph), place.carrier, stays=place.stays)
         if run is None and message.is_empty and work is not None and work.is_unfinished(session):
             begins_anew = False
         else:
@@ -226,6 +230,25 @@ class KeptAgent(StatelessAgent):
         if summary is None:
             return {}
         return {"project_state": {SUMMARY: {"set": summary.model_dump(mode="json")}}}
+
+
+def _kept_work(services: Services, carrier: RunCarrier, *, stays: bool) -> KeptWork | None:
+    """What keeps the work of a team in its sessions, if its one specialist goes on with it.
+
+    Args:
+        services: Those of the team.
+        carrier: Has the key of its sessions.
+        stays: Whether contexts stay in the storage of their runs, which any process reads.
+    """
+    if not services.is_direct:
+        return None
+    match services.specialists[services.names[0]]:
+        case PipelineSpecialist():
+            return ThreadWork()
+        case JobSpecialist() as job:
+            return JobWork(job.spec, carrier, stays)
+        case _:
+            return None
 
 
 def refusal_of(services: Services) -> str:
