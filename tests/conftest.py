@@ -206,6 +206,21 @@ def commands_are_made_once() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def templates_are_compiled_once() -> None:
+    """Each server of pages compiles its templates anew, which takes longer than most pages."""
+    from jinja2 import Environment  # noqa: PLC0415 - not before the environment is clean
+
+    compiled, known = Environment.compile, {}
+
+    def compile_once(self, *source):
+        if source not in known:
+            known[source] = compiled(self, *source)
+        return known[source]
+
+    Environment.compile = compile_once
+
+
+@pytest.fixture(scope="session", autouse=True)
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder where the terminal keeps its runs, and the one with its key: nobody's own."""
     folder = tmp_path_factory.mktemp("data")

@@ -18,6 +18,10 @@ SCREENS = "REPLAN_TEST_SCREENS"
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
+# The last ones spare processes: for pictures, of which it has no hardware, and for each page.
+_OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--in-process-gpu"]
+_OPTIONS += ["--renderer-process-limit=1"]
+
 
 def chromium():
     """The browser of this machine: what REPLAN_TEST_CHROMIUM says, else the one on the path."""
@@ -77,9 +81,7 @@ def program(folder, port):
 async def browser():
     """A browser without a screen."""
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
+        started = await playwright.chromium.launch(executable_path=chromium(), args=_OPTIONS)
         try:
             yield started
         finally:

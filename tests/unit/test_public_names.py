@@ -83,8 +83,7 @@ def test_what_makes_a_graph_is_found_where_the_guides_name_it():
         ("from replan import Limits", {"langchain_core", "langgraph", "openai"}),
         ("import replan.testing.fixtures", {"langchain_core", "langgraph", "openai", "aiohttp"}),
         ("from replan import Traces, open_traces", {"langchain_core", "opentelemetry"}),
-        ("from replan import build_graph", HEAVY),
-        ("from replan import Team, run_sync", HEAVY),
+        ("from replan import Team, build_graph, run_sync", HEAVY),
     ],
 )
 def test_an_import_loads_no_more_than_it_needs(code, unwanted):

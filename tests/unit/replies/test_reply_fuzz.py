@@ -154,13 +154,13 @@ def test_a_huge_reply_is_read_in_a_moment(text: str) -> None:
 
 
 def test_a_huge_reply_streams_in_a_moment() -> None:
-    thinking = "<think>\n" + "word\n" * 60_000 + "</think>\n"
+    thinking = "<think>\n" + "word\n" * 20_000 + "</think>\n"
     text = (
         thinking
         + "---\ncomplexity: simple\nreasoning: "
-        + "r" * 30_000
+        + "r" * 10_000
         + "\n---\n"
-        + " `\n word" * 15_000
+        + " `\n word" * 5_000
     )
     start = time.process_time()
     stream = BodyStream()

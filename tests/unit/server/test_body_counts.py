@@ -40,5 +40,5 @@ def test_a_session_that_is_imported_may_have_as_long_a_history_as_a_session():
 @pytest.mark.parametrize("wrong", [dict.fromkeys(map(str, range(10_001)), 0), 2**70])
 def test_of_many_mistakes_some_are_named(wrong):
     with pytest.raises(RefusedError) as error:
-        read_json(json.dumps({"messages": [wrong] * 180}).encode())
+        read_json(json.dumps({"messages": [wrong] * 101}).encode())
     assert len(error.value.problem.mistakes) == 100
