@@ -145,6 +145,7 @@ async def prompts_of(runtime, run_id):
     return [await runtime.text(run_id, ref) for ref in refs]
 
 
+@pytest.mark.one_store
 async def test_a_team_that_keeps_no_prompts_leaves_none(where):
     with OpenAIServer(script("It is 42.")) as server:
         async with (
@@ -175,6 +176,7 @@ async def test_prompts_go_when_their_days_are_over_and_with_their_run(where):
             assert await storage.log.text("second", ref) is None
 
 
+@pytest.mark.one_store
 async def test_known_secrets_stand_in_no_prompt_and_no_argument(where):
     learn_values([SECRET])
     replies = calling("price", of=f"gold {SECRET}"), f"It is 42, {SECRET}."

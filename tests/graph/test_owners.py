@@ -266,6 +266,7 @@ async def test_a_bare_call_whose_thread_was_taken_stops(where):
         assert owner.paid + other.paid == [1, 3, 4]
 
 
+@pytest.mark.one_store
 async def test_a_bare_call_has_its_run_on_record_before_a_step_begins(where):
     async with banks(where, before=1) as (owner, other):
         write = owner.storage.checkpointer.aput
@@ -285,6 +286,7 @@ async def test_a_bare_call_has_its_run_on_record_before_a_step_begins(where):
         assert (await first)["outcome"] == "completed"
 
 
+@pytest.mark.one_store
 async def test_who_reads_a_stream_is_no_owner(where):
     async with banks(where, before=0) as (bank, _):
         async for _part in bank.graph.astream(BILLS, THREAD):
@@ -310,6 +312,7 @@ def a_fresh_process(behind):
 HOUR = 3_600 * 10**9
 
 
+@pytest.mark.one_store
 async def test_nothing_is_lost_by_clocks_that_are_behind_or_ahead(where):
     steps = [0, HOUR, -24 * 365 * HOUR, 2 * HOUR]
     for number, behind in enumerate(steps, 1):
@@ -324,6 +327,7 @@ async def test_nothing_is_lost_by_clocks_that_are_behind_or_ahead(where):
         ]
 
 
+@pytest.mark.one_store
 async def test_a_run_that_was_cut_off_ends_on_a_host_whose_clock_is_behind(where):
     async with open_storage(where) as storage:
         bank = Bank(storage, before=3)
@@ -343,6 +347,7 @@ async def test_a_run_that_was_cut_off_ends_on_a_host_whose_clock_is_behind(where
         assert (snapshot.values["outcome"], snapshot.next) == ("completed", ())
 
 
+@pytest.mark.one_store
 async def test_a_fork_on_a_host_whose_clock_is_behind_is_the_newest(where):
     async with open_storage(where) as storage:
         bank = Bank(storage)

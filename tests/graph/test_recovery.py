@@ -92,6 +92,7 @@ def outcomes(recovery):
     return {each.run_id: each.outcome for each in recovery.resumed}
 
 
+@pytest.mark.one_store
 @pytest.mark.parametrize("is_killed", [True, False])
 async def test_what_was_cut_off_is_resumed_and_finished_work_is_kept(where, is_killed):
     async with open_storage(where) as storage:
@@ -186,6 +187,7 @@ async def test_what_is_answered_is_not_asked_for_once_more(storage):
         assert (report.outcome, why_ended(report)) == ("interrupted", why)
 
 
+@pytest.mark.one_store
 @pytest.mark.parametrize("is_killed", [True, False])
 async def test_what_a_person_stopped_stays_stopped_until_it_is_resumed(where, is_killed):
     async with open_storage(where) as storage:
@@ -256,6 +258,7 @@ async def test_a_stop_counts_whatever_the_clocks_say(storage):
     assert reasons(await recovered(storage)) == {"r": "stopped"}
 
 
+@pytest.mark.one_store
 async def test_a_run_of_another_team_is_left_alone(where):
     async with open_storage(where) as storage:
         await left_by(storage, "other", shop=Shop("bakery"))
@@ -399,6 +402,7 @@ async def test_two_that_look_at_the_same_moment_resume_each_run_once(where):
         assert shop.did == [2]
 
 
+@pytest.mark.one_store
 @pytest.mark.parametrize("is_over", [False, True])
 async def test_who_looks_while_another_brings_a_run_to_its_end_did_not_resume_it(
     where, monkeypatch, is_over

@@ -12,7 +12,7 @@ from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_store]
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
