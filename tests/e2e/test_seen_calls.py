@@ -203,9 +203,9 @@ async def test_who_stops_a_run_is_known_also_if_it_ends_before_the_request_is_on
 ):
     begun, ended, add = asyncio.Event(), asyncio.Event(), RunLog.add_request
 
-    async def late(log, request):
+    async def late(log, request, **named):
         await ended.wait()
-        return await add(log, request)
+        return await add(log, request, **named)
 
     async def wait(context):
         begun.set()
