@@ -26,6 +26,8 @@ def readiness(step: PlanStep, steps: Mapping[int, PlanStep]) -> Readiness:
         steps: All steps of the plan by id.
     """
     condition = step.condition
+    if condition is None and not step.dependencies:
+        return "ready"
     verdicts: set[Readiness] = {"ready"}
     for other in step.dependencies:
         if condition is None or other != condition.step:
@@ -149,7 +151,8 @@ def _never_runs(
 def _with_conditions_settled(plan: TaskPlan) -> dict[int, PlanStep]:
     """Return the steps by id, in one pass, with those skipped whose condition does not hold."""
     steps = dict(plan.by_id)
-    for step in run_order(plan):
+    has_conditions = any(step.condition for step in plan.steps)
+    for step in run_order(plan) if has_conditions else ():
         condition = step.condition
         if condition is not None and step.status.is_open and readiness(step, steps) == "skip":
             ended = steps[condition.step].status

@@ -47,12 +47,12 @@ def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     """
     steps = plan.steps if isinstance(plan, TaskPlan) else tuple(plan)
     by_id = {step.id: step for step in steps}
-    missing = {step.id: sum(other in by_id for other in step.awaits) for step in steps}
+    awaited = {step.id: [other for other in step.awaits if other in by_id] for step in steps}
+    missing = {step_id: len(others) for step_id, others in awaited.items()}
     dependents: dict[int, list[int]] = {step.id: [] for step in steps}
-    for step in steps:
-        for other in step.awaits:
-            if other in by_id:
-                dependents[other].append(step.id)
+    for step_id, others in awaited.items():
+        for other in others:
+            dependents[other].append(step_id)
     ready = [_urgency(step) for step in steps if not missing[step.id]]
     heapq.heapify(ready)
     ordered: dict[int, PlanStep] = {}

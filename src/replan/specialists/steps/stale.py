@@ -31,7 +31,8 @@ def _find_stale(
     plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]
 ) -> Iterator[Rerun]:
     steps, again = plan.by_id, set[int]()
-    for step in run_order(plan) if results else ():
+    may_be_stale = results and any(step.awaits for step in plan.steps)
+    for step in run_order(plan) if may_be_stale else ():
         if step.status.is_open or not step.awaits:
             continue
         inputs = _known_inputs(step, results.get(step.id, ()))
