@@ -91,6 +91,17 @@ async def test_a_run_that_asks_goes_on_elsewhere_as_the_same_run(elsewhere, tmp_
     assert [each for each, _ in first] == ["Look around"]
 
 
+async def test_a_run_keeps_its_title(elsewhere, tmp_path):
+    world, given = World(), {"messages": [("user", "Hm.")], "plan": f"# The house\n\n{PLAN}"}
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        async with open_runtime(world.team(model), storage=tmp_path / "here.sqlite") as here:
+            await here.run(given, run_id="r")
+            title, run = (await here.get("r")).title, sent(await here.export("r"))
+        async with open_runtime(world.team(model), storage=elsewhere) as there:
+            await there.adopt(run)
+            assert (await there.get("r")).title == title == "The house"
+
+
 async def test_a_run_is_adopted_again_that_was_not_entered_into_the_list(elsewhere, tmp_path):
     world = World()
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:

@@ -301,10 +301,12 @@ async def adopt_into(
             if not is_here:
                 await put_on_thread(run, resources.graph, resources.storage.log, thread_id)
             now = resources.clock()
+            # Its newest message may be one that was sent to its host.
+            plan: TaskPlan | None = run.state.get("current_plan")
             record = RunRecord(
                 run_id=run.run_id,
                 thread_id=thread_id,
-                title=title_of(run.state),
+                title=plan.title if plan and plan.title else title_of(run.state),
                 order=with_team({}, resources.graph) if order is None else order,
                 team=team_for(labels or {}, resources.team),
                 outcome="waiting" if run.waits else "interrupted",
