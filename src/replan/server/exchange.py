@@ -128,7 +128,7 @@ class Exchange:
         """Continue the run that waits, or begin one; a repetition gets the run of the first.
 
         Args:
-            key: What waits is found by it; None looks nothing up.
+            key: What waits is found by it, and what works on `thread_id`; None looks nothing up.
             begin: Reads what a run begins with.
             answers: Reads the answer to what waits; None leaves it waiting.
             names: What the request is known by.
@@ -148,9 +148,13 @@ class Exchange:
             now = replace(await self.from_now(report), names=names, has_answered=True)
             # Sent again, it is still no answer to what is asked by then.
             await self._note_answered(names, now)
-            return replace(now, problem=f"The run {report.run_id} worked on another answer.")
+            return replace(now, problem=f"The run {report.run_id} worked on another message.")
         if waiting is None:
-            return await self.begin(begin(), names, thread_id)
+            run_input, run_id = begin(), names.run_id or self.served.new_id()
+            if thread_id is not None:
+                # What comes while it works has seen nothing of what it asks.
+                await self._note(key, {"run_id": run_id, "shown": {}})
+            return await self.begin(run_input, replace(names, run_id=run_id), thread_id)
         answer = answers(waiting)
         if answer is None:
             await self.served.storage.store.adelete(self._notes_namespace, _digest(key))

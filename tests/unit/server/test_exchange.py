@@ -171,11 +171,37 @@ async def test_another_answer_to_what_a_run_works_on_begins_nothing():
         leave.set()
         assert "Which size?" in (await exchange.wait_for_end(blue)).reply
         late = (await exchange.wait_for_end(red)).reply
-        assert "worked on another answer" in late
+        assert "worked on another message" in late
         # Who sends it once more has not seen that question either.
         again = await exchange.wait_for_end(await asked_again(exchange, RED, "red"))
         assert (again.is_repeated, "Which size?" in again.reply) == (True, True)
         assert len(await exchange.served.storage.runs.recent(9)) == 1
+
+
+async def test_a_message_to_a_session_at_work_answers_nothing_that_it_asks_by_then():
+    at_work, leave = asyncio.Event(), asyncio.Event()
+
+    async def work(_):
+        at_work.set()
+        await leave.wait()
+        return ask_user("Which colour?")
+
+    async with opened(work) as exchange:
+
+        def said(text):
+            names = Names(history=text)
+            request = {"messages": [("user", text)]}
+            return exchange.begin_or_continue("s", lambda: request, lambda _: text, names, "t1")
+
+        first = await said("Paint.")
+        await at_work.wait()
+        second = await said("Hurry.")
+        leave.set()
+        asked = (await exchange.wait_for_end(first)).reply
+        late = await exchange.wait_for_end(second)
+        assert late.reply.endswith(asked)
+        assert "worked on another message" in late.reply
+        assert "Which colour?" in (await exchange.wait_for_end(await said("Hurry."))).reply
 
 
 class Told:
