@@ -38,7 +38,7 @@ from replan.errors import ContextError
 from replan.ports.ask_user import ask
 from replan.sessions import Agent, AgentContext, AgentResult, Message, build_agent
 from replan.sessions.carried_run import packed_run, unpacked_run
-from replan.sessions.tool_calls import ToolCalls
+from replan.sessions.tool_calls import CompletedCalls
 from replan.testing import ScriptedModel, always
 from scripts import DONE, SIMPLE
 
@@ -416,7 +416,7 @@ async def test_what_is_told_in_a_thread_is_heard_in_the_loop():
 
     heard = set[int]()
 
-    class Loud(ToolCalls):
+    class Loud(CompletedCalls):
         def take(self, event: Any) -> None:
             heard.add(threading.get_ident())
             super().take(event)
@@ -430,7 +430,7 @@ async def test_what_is_told_in_a_thread_is_heard_in_the_loop():
         ScriptedModel({"think": plan, "feedback": COMPLETE}) as model,
         pytest.MonkeyPatch.context() as m,
     ):
-        m.setattr("replan.sessions.turn.ToolCalls", Loud)
+        m.setattr("replan.sessions.turn.CompletedCalls", Loud)
         result = await agent_of(model, worker).process("Add.", EMPTY)
     assert where not in threads
     assert [each.tool_name for each in result.tool_execution_results] == ["add"]

@@ -36,7 +36,7 @@ from replan.runs.reports import keep_report
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.snapshots import config_of
-from replan.runs.stopping import RunStopped, put_an_end_to
+from replan.runs.stopping import StopSignal, put_an_end_to
 from replan.runs.team_on_record import changes_of_team, team_for
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
@@ -53,14 +53,14 @@ class Following(TypedDict, total=False):
     )  # set it to stop the run; also set if the run is stopped by other means
 
 
-JobStatus = Literal["waits", "at work"]
+QueueStatus = Literal["waits", "at work"]
 """The status of the job of a run: it waits in the queue, or a worker has it."""
 
 
 class Queued(Protocol):
     """Reports the status of runs in the queue."""
 
-    async def __call__(self, run_id: str, *, is_followed: bool = False) -> JobStatus | None:
+    async def __call__(self, run_id: str, *, is_followed: bool = False) -> QueueStatus | None:
         """The status of the job of a run, if any; if followed, that of a moment ago is enough."""
         ...
 
@@ -209,7 +209,7 @@ class RunAtWork:
         resources, job = self._resources, self.job
         async with alone(resources.graph, config_of(job.thread_id)) as owner:
             if job.gives_way and await self._was_stopped():
-                raise RunStopped
+                raise StopSignal
             if job.unless is not None and await job.unless():
                 raise ThreadBusyError(job.thread_id)
             with owner.at_work() if owner else nullcontext():

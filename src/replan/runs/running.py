@@ -29,7 +29,7 @@ from replan.runs.asked.asks import state_at_rest
 from replan.runs.calling.compiled import Graph, unseen_in
 from replan.runs.calling.new_or_continued import Call, prepared
 from replan.runs.calling.team_graph import TeamGraph, alone
-from replan.runs.stopping import GRACE, RunStopped, on_its_own, stoppable
+from replan.runs.stopping import GRACE, StopSignal, on_its_own, stoppable
 from replan.runs.work_stream import stream_of
 from replan.state.enhanced import EnhancedState
 
@@ -64,7 +64,7 @@ async def run_graph(
         try:
             with _log_end(call), owner.at_work() if owner else nullcontext():
                 state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
-        except RunStopped:
+        except StopSignal:
             state = _mark_interrupted(await _read_saved_state(graph, call.config))
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
@@ -78,7 +78,7 @@ async def stream_graph(
 ) -> AsyncIterator[Event]:
     """Run a graph and return its events as they happen; see `replan.stream`."""
     graph, controls = unseen_in(graph, call.config), list[RunControl]()
-    with suppress(RunStopped):
+    with suppress(StopSignal):
         async with alone(graph, call.config) as owner:
             ready = await prepared(graph, call)
 
@@ -140,7 +140,7 @@ async def followed(  # noqa: PLR0913 - how a run is followed and stopped
                 if stop is None
                 else stoppable(work, stop, grace, at_once)
             )
-        except RunStopped:
+        except StopSignal:
             saved = await _read_saved_state(graph, call.config)
             return cast("EnhancedState", _mark_interrupted(saved))
         finally:
@@ -167,7 +167,7 @@ async def _events_in(
             if isinstance(part, TaskCompleted):
                 for control in controls:
                     control.request_drain("its reader left")
-                with suppress(GraphDrained, RunStopped):
+                with suppress(GraphDrained, StopSignal):
                     async for _ in parts:
                         pass
             raise
@@ -196,7 +196,7 @@ def _log_end(call: Call) -> Generator[None]:
     except InputError:
         # Nothing was started.
         raise
-    except RunStopped:
+    except StopSignal:
         logger.info("run stopped", extra=about)
         raise
     except Exception as error:

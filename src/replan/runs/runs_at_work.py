@@ -17,7 +17,7 @@ from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of
 from replan.runs.result import RunResult
 from replan.runs.run_at_work import Resources, RunAtWork, RunJob
-from replan.runs.stopping import RunStopped
+from replan.runs.stopping import StopSignal
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class RunsAtWork:
         while not is_handled:
             try:
                 return await run.run_to_rest()
-            except RunStopped:
+            except StopSignal:
                 break
             except ThreadBusyError:
                 run.settled.set()

@@ -12,7 +12,7 @@ T = TypeVar("T")
 GRACE = 10.0  # seconds for running work to end by itself after a run is stopped
 
 
-class RunStopped(Exception):  # noqa: N818 - no error, but what was asked for
+class StopSignal(Exception):  # noqa: N818 - no error, but what was asked for
     """A run was stopped on request before its end."""
 
 
@@ -22,7 +22,7 @@ async def stoppable(
     grace: float,  # seconds that running steps have once `stop` is set
     at_once: asyncio.Event | None = None,  # set to stop waiting for them
 ) -> T:
-    """Run a graph until it ends. If it is stopped before, it rests and RunStopped is raised."""
+    """Run a graph until it ends. If it is stopped before, it rests and StopSignal is raised."""
     control = RunControl()
     running = asyncio.ensure_future(work(control))
     waiting = asyncio.ensure_future(stop.wait())
@@ -36,11 +36,11 @@ async def stoppable(
     finally:
         await put_an_end_to(waiting, hurrying, running)
     if running.cancelled() and stop.is_set():
-        raise RunStopped
+        raise StopSignal
     try:
         return running.result()
     except GraphDrained as error:
-        raise RunStopped from error
+        raise StopSignal from error
 
 
 async def on_its_own(work: Awaitable[T]) -> T:

@@ -10,7 +10,7 @@ from replan.log.run_log import RunLog
 from replan.state.session.context import ToolExecution
 
 
-class ToolCalls:
+class CompletedCalls:
     """Receives the events of a run, and collects the completed tool calls."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:

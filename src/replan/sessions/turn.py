@@ -27,7 +27,7 @@ from replan.sessions.request import UserMessage, answers_to
 from replan.sessions.run_place import RunPlace
 from replan.sessions.session_work import KeptWork
 from replan.sessions.step_changes import step_changes, with_changes
-from replan.sessions.tool_calls import ToolCalls
+from replan.sessions.tool_calls import CompletedCalls
 from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
@@ -65,13 +65,13 @@ class Turn:
     work: KeptWork | None  # what the session keeps of a team without a host
     listener: Callable[[Event], None] | None  # receives the events of the run
     _place: RunPlace = field(init=False)
-    _tools: ToolCalls = field(init=False)
+    _tools: CompletedCalls = field(init=False)
     _problem: str = ""  # why what was said could not be used
     _answered: frozenset[str] = frozenset()  # the keys of the questions that it answers
     _held_back: int = 0  # messages of the history that the graph is not given
 
     def __post_init__(self) -> None:
-        self._tools = ToolCalls(self.clock)
+        self._tools = CompletedCalls(self.clock)
 
     def report_again(self, event: Event) -> None:
         """Take an event of the run that was reported before."""

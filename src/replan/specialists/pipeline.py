@@ -15,7 +15,7 @@ from replan.models.chat import Chat
 from replan.pipelines.host_utils import AIAdapter, Audience, HostUtils
 from replan.pipelines.response import Response
 from replan.pipelines.turns.building import PhaseGraph, Pipeline
-from replan.pipelines.turns.main_turn import Turn, exclusively, turn_on
+from replan.pipelines.turns.main_turn import MainTurn, exclusively, turn_on
 from replan.ports.run_context import Context, here, using
 from replan.ports.specialist_port import show_text
 from replan.ports.thread_repository import ThreadRepository
@@ -75,14 +75,16 @@ class PipelineSpecialist:
                 return _partial_result(turn, limit)
             return self._result(turn, response, in_session=place.work is not None)
 
-    async def _walk_phases(self, turn: Turn, config: RunnableConfig, *, drawn: bool) -> Response:
+    async def _walk_phases(
+        self, turn: MainTurn, config: RunnableConfig, *, drawn: bool
+    ) -> Response:
         with using(turn=turn, work=None):
             # In a session's turn, nobody looks at LangGraph's stream, where each phase is a node.
             if drawn and (phase := turn.phase) is not None:
                 await cast("Any", self.graph).ainvoke({"phase": phase}, config)
             return await turn.run_to_end()
 
-    def _result(self, turn: Turn, response: Response, *, in_session: bool) -> SpecialistResult:
+    def _result(self, turn: MainTurn, response: Response, *, in_session: bool) -> SpecialistResult:
         if (failure := response.failure) is not None:
             if isinstance(failure, PhaseError):
                 raise failure
@@ -124,7 +126,7 @@ def _message_of_step(context: ExecutionContext) -> str:
     return "\n\n".join([context.task, *parts, *inputs])
 
 
-def _partial_result(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
+def _partial_result(turn: MainTurn, limit: LimitReachedError) -> SpecialistResult:
     """The partial result if a limit ended the work, with the phase in which it did."""
     whole, text = turn.cut_by(limit)
     return SpecialistResult(

@@ -73,7 +73,7 @@ def moment(at: datetime) -> str:
 
 
 @dataclass(eq=False, slots=True)
-class Job(Generic[T]):
+class Transaction(Generic[T]):
     """A transaction that is to be done, and who waits for it."""
 
     work: Work[T]
@@ -90,25 +90,25 @@ class Job(Generic[T]):
         return self.work(connection)
 
 
-Done = tuple[Job[Any], Any, BaseException | None]
+Done = tuple[Transaction[Any], Any, BaseException | None]
 
 
 def settle(done: Sequence[Done]) -> None:
     """Tell who waits how their jobs ended, from whatever thread."""
-    for loop in {job.future.get_loop() for job, *_ in done}:
+    for loop in {transaction.future.get_loop() for transaction, *_ in done}:
         done_in_loop = [each for each in done if each[0].future.get_loop() is loop]
         with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
             loop.call_soon_threadsafe(_settle_here, done_in_loop)
 
 
 def _settle_here(done: Sequence[Done]) -> None:
-    for job, value, error in done:
-        if job.future.done():
+    for transaction, value, error in done:
+        if transaction.future.done():
             continue
         if error is None:
-            job.future.set_result(value)
+            transaction.future.set_result(value)
         else:
-            job.future.set_exception(error)
+            transaction.future.set_exception(error)
 
 
 class Retrier:
@@ -242,13 +242,13 @@ class Database(ABC):
 
         def attempt() -> "asyncio.Future[T]":
             future: asyncio.Future[T] = loop.create_future()
-            self._submit(Job(work, writes, lasting, owner, future))
+            self._submit(Transaction(work, writes, lasting, owner, future))
             return future
 
         return await self.retrier.run(attempt)
 
     @abstractmethod
-    def _submit(self, job: Job[Any]) -> None:
+    def _submit(self, transaction: Transaction[Any]) -> None:
         """Begin a transaction, here or in a thread; `settle` tells how it ended."""
 
     async def close(self) -> None:

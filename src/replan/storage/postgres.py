@@ -14,7 +14,7 @@ from psycopg_pool import ConnectionPool
 
 from replan.errors import ConfigurationError
 from replan.storage import schema
-from replan.storage.database import Database, Job, Retrier, Row, settle
+from replan.storage.database import Database, Retrier, Row, Transaction, settle
 from replan.storage.encryption import Facts
 
 T = TypeVar("T")
@@ -109,19 +109,19 @@ class PostgresDatabase(Database):
     def _configure(self, connection: WatchedConnection) -> None:
         connection.longest = self.silence
 
-    def _submit(self, job: Job[Any]) -> None:
-        self._threads.submit(self._run_job, job)
+    def _submit(self, transaction: Transaction[Any]) -> None:
+        self._threads.submit(self._run_transaction, transaction)
 
-    def _run_job(self, job: Job[Any]) -> None:
+    def _run_transaction(self, transaction: Transaction[Any]) -> None:
         try:
             with self._pool.connection() as driver, driver.transaction():
-                if job.writes and not job.lasting:
+                if transaction.writes and not transaction.lasting:
                     driver.execute("SET LOCAL synchronous_commit TO off")
-                value = job.run(PostgresConnection(driver))
+                value = transaction.run(PostgresConnection(driver))
         except BaseException as error:  # noqa: BLE001 - told to who waits
-            settle([(job, None, error)])
+            settle([(transaction, None, error)])
         else:
-            settle([(job, value, None)])
+            settle([(transaction, value, None)])
 
     async def close(self) -> None:
         await super().close()

@@ -14,7 +14,7 @@ from threading import RLock, Thread
 from typing import Any, TypeVar
 from weakref import finalize
 
-from replan.storage.database import Connection, Database, Done, Job, Row, is_in_loop, settle
+from replan.storage.database import Connection, Database, Done, Row, Transaction, is_in_loop, settle
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class SqliteDatabase(Database):
         """
         super().__init__(str(path), patience)
         self._check = check
-        self._writes: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._writes: SimpleQueue[Transaction[Any] | None] = SimpleQueue()
         address = f"{path.resolve().as_uri()}?mode=rw"
         self._writing = SqliteConnection(address)
         self._readers = [SqliteConnection(address) for _ in range(_READERS)]
@@ -103,28 +103,28 @@ class SqliteDatabase(Database):
         self._thread = Thread(target=self._write_groups, name="replan-writes", daemon=True)
         self._thread.start()
 
-    def _submit(self, job: Job[Any]) -> None:
-        if job.writes:
-            self._writes.put(job)
+    def _submit(self, transaction: Transaction[Any]) -> None:
+        if transaction.writes:
+            self._writes.put(transaction)
         else:
-            self._reading.submit(self._read, job)
+            self._reading.submit(self._read, transaction)
 
-    def _read(self, job: Job[Any]) -> None:
+    def _read(self, transaction: Transaction[Any]) -> None:
         connection = self._idle.get()
         try:
             with connection.transaction():
-                value = job.run(connection)
+                value = transaction.run(connection)
             self._check()
         except BaseException as error:  # noqa: BLE001 - told to who waits
-            settle([(job, None, error)])
+            settle([(transaction, None, error)])
         else:
-            settle([(job, value, None)])
+            settle([(transaction, value, None)])
         finally:
             self._idle.put(connection)
 
     def _write_groups(self) -> None:
-        while (job := self._writes.get()) is not None:
-            group, is_last = [job], False
+        while (transaction := self._writes.get()) is not None:
+            group, is_last = [transaction], False
             while len(group) < _GROUP and not self._writes.empty():
                 following = self._writes.get()
                 if following is None:
@@ -135,30 +135,30 @@ class SqliteDatabase(Database):
             if is_last:
                 return
 
-    def _written(self, group: Sequence[Job[Any]]) -> list[Done]:
+    def _written(self, group: Sequence[Transaction[Any]]) -> list[Done]:
         """Write a group in one transaction; what is refused fails alone."""
         try:
-            self._writing.make_lasting(lasting=any(job.lasting for job in group))
+            self._writing.make_lasting(lasting=any(transaction.lasting for transaction in group))
             with self._writing.transaction("BEGIN IMMEDIATE"):
-                done = [self._one_of_group(job) for job in group]
+                done = [self._one_of_group(transaction) for transaction in group]
             self._check()
         except BaseException as error:  # noqa: BLE001 - told to who waits
             # Nothing of the group is written.
-            return [(job, None, error) for job in group]
+            return [(transaction, None, error) for transaction in group]
         return done
 
-    def _one_of_group(self, job: Job[Any]) -> Done:
+    def _one_of_group(self, transaction: Transaction[Any]) -> Done:
         self._writing.change("SAVEPOINT one")
         try:
-            value = job.run(self._writing)
+            value = transaction.run(self._writing)
             self._writing.change("RELEASE one")
         except BaseException as error:
             if not self._writing.in_transaction:
                 raise
             self._writing.change("ROLLBACK TO one")
             self._writing.change("RELEASE one")
-            return job, None, error
-        return job, value, None
+            return transaction, None, error
+        return transaction, value, None
 
     async def close(self) -> None:
         await super().close()
@@ -166,8 +166,8 @@ class SqliteDatabase(Database):
         await asyncio.to_thread(self._thread.join)
         # What another thread put behind the end is told so.
         while not self._writes.empty():
-            if (job := self._writes.get()) is not None:
-                settle([(job, None, self.retrier.closed)])
+            if (transaction := self._writes.get()) is not None:
+                settle([(transaction, None, self.retrier.closed)])
         self._reading.shutdown()
         for connection in (self._writing, *self._readers):
             connection.close()
@@ -187,16 +187,16 @@ class MemoryDatabase(Database):
         self._connection: SqliteConnection | None = None
         self._turn = RLock()
 
-    def _submit(self, job: Job[Any]) -> None:
+    def _submit(self, transaction: Transaction[Any]) -> None:
         try:
             with self._turn:
                 connection = self._connected()
                 with connection.transaction():
-                    value = job.run(connection)
+                    value = transaction.run(connection)
         except BaseException as error:  # noqa: BLE001 - told to who waits
-            job.future.set_exception(error)
+            transaction.future.set_exception(error)
         else:
-            job.future.set_result(value)
+            transaction.future.set_result(value)
 
     def here(self, work: Coroutine[Any, Any, T], otherwise: str) -> T:
         """Do work on this database, also in an event loop: it waits for nothing."""

@@ -20,7 +20,7 @@ from procrastinate import App, exceptions
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, StorageError
-from replan.runs.run_at_work import JobStatus
+from replan.runs.run_at_work import QueueStatus
 from replan.storage.postgres import shown
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.patient_connector import PatientConnector
@@ -76,7 +76,7 @@ ON CONFLICT DO NOTHING RETURNING digest
 _FRESH = 0.25  # seconds for which what was looked up counts for those who only follow
 _FORGOTTEN = 5.0  # seconds after which a job that nobody asks for is not looked up any more
 
-LookUp = Callable[[Collection[str]], Awaitable[Mapping[str, JobStatus]]]
+LookUp = Callable[[Collection[str]], Awaitable[Mapping[str, QueueStatus]]]
 
 
 class JobStatuses:
@@ -85,12 +85,12 @@ class JobStatuses:
     def __init__(self, look_up: LookUp) -> None:
         self._look_up = look_up
         self._asked_at = dict[str, float]()
-        self._statuses: Mapping[str, JobStatus] = {}
+        self._statuses: Mapping[str, QueueStatus] = {}
         self._looked_up_at = self._failed_at = float("-inf")
         self._failure: StorageError | None = None
         self._guard = asyncio.Lock()
 
-    async def status(self, lock: str, *, is_followed: bool = False) -> JobStatus | None:
+    async def status(self, lock: str, *, is_followed: bool = False) -> QueueStatus | None:
         """The status of the job of a lock, if any; if followed, that of a moment ago is enough."""
         now = self._asked_at[lock] = time.monotonic()
         if is_followed and lock in self._statuses and now - self._looked_up_at < _FRESH:
@@ -180,7 +180,7 @@ class Queue:
         """Whether a job waits, or is at work."""
         return bool(await self.statuses([lock]))
 
-    async def statuses(self, locks: Collection[str]) -> dict[str, JobStatus]:
+    async def statuses(self, locks: Collection[str]) -> dict[str, QueueStatus]:
         """The status of the jobs of these locks, as far as there are any."""
         # Of a job at work and one that waits behind it, the one at work is the later row.
         return {row["lock"]: row["state"] for row in await self._rows(_STATUSES, locks=[*locks])}

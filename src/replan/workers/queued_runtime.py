@@ -15,7 +15,7 @@ from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
-from replan.runs.run_at_work import JobStatus, Resources, RunJob
+from replan.runs.run_at_work import QueueStatus, Resources, RunJob
 from replan.runs.runs_at_work import RequestFields, RunsAtWork
 from replan.runs.service import Runtime
 from replan.workers.job_notes import write_job_note
@@ -107,7 +107,7 @@ async def open_queued_runtime(
 def queued_beside(runtime: Runtime, queue: Queue, digest: str) -> Runtime:
     """A runtime that puts runs into a queue, where another one of this process does them."""
 
-    async def status(run_id: str, *, is_followed: bool = False) -> JobStatus | None:
+    async def status(run_id: str, *, is_followed: bool = False) -> QueueStatus | None:
         return await queue.job_statuses.status(lock_of(run_id), is_followed=is_followed)
 
     resources = replace(runtime.resources, queued=status)

@@ -12,7 +12,7 @@ from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.shared.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
 from replan.cli.shared.site import Site
-from replan.cli.talk.drawn_turn import Turn
+from replan.cli.talk.drawn_turn import DrawnTurn
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
 from replan.errors import InputError, ReplanError
@@ -200,7 +200,7 @@ class Conversation:
     async def _turn(self, turn_input: Any) -> None:
         """Take a turn, show it, and load the session that it has changed."""
         reporter = self.talk.reporter()
-        turn = Turn(
+        turn = DrawnTurn(
             reporter,
             self._run.model_copy(update={"answer": ""}),
             is_asked_in_place=self.is_person,
@@ -243,7 +243,7 @@ class Conversation:
                     return said if isinstance(said, dict) else str(said)
         return await opened.killed_message(self.context)
 
-    def _stream(self, turn_input: Any, turn: Turn) -> Any:
+    def _stream(self, turn_input: Any, turn: DrawnTurn) -> Any:
         return self.talk.opened.client.stream(
             self.session_id,
             turn_input,
@@ -254,7 +254,7 @@ class Conversation:
             new_request=self.is_stopped and turn_input is not None,
         )
 
-    def _close(self, turn: Turn) -> None:
+    def _close(self, turn: DrawnTurn) -> None:
         stage = turn.result and turn.result.metadata.get("stage")
         if stage in ("question", "approval") and self.is_person:
             turn.reporter.pause(shows_plan=stage == "question")
@@ -286,7 +286,7 @@ class Conversation:
             self._run = self._run.model_copy(update={"plan": plan, "outcome": "interrupted"})
         self._run = self._run.model_copy(update={"pending_questions": self.asks})
 
-    def _tell(self, turn: Turn) -> None:
+    def _tell(self, turn: DrawnTurn) -> None:
         """Report what no event has reported."""
         result = turn.result
         if result is None:

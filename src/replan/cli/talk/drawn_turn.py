@@ -17,7 +17,7 @@ from replan.state.session.context import AgentResult
 from replan.views.live.reporters import Reporter
 
 
-class Turn(Follower):
+class DrawnTurn(Follower):
     """The view of a turn while it is taken.
 
     Attributes:

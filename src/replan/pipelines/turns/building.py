@@ -16,7 +16,7 @@ from replan.errors import ConfigurationError
 from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.pipelines.sub_threads.sub_thread_handlers import sub_thread_agent_of
-from replan.pipelines.turns.main_turn import Turn
+from replan.pipelines.turns.main_turn import MainTurn
 from replan.ports.run_context import here
 from replan.state.pipeline.threads import COMPLETED
 
@@ -52,7 +52,7 @@ def phase_graph(
 def _node(phase: str, inner: PhaseGraph | None) -> Any:
     async def work(_: Walk) -> Walk:
         turn = here().turn
-        if not isinstance(turn, Turn):
+        if not isinstance(turn, MainTurn):
             raise TypeError("a phase is at work without a turn")
         while turn.phase == phase:
             await turn.step()

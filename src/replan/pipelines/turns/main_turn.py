@@ -42,7 +42,7 @@ MOST_TASKS = 50
 """How many tasks a turn may have; each one can add others."""
 
 
-class Turn:
+class MainTurn:
     """What an agent does with a main thread, from a message of a user until nothing is left to do.
 
     All that it depends on is stored with the thread, so that a turn that was cut off continues.
@@ -280,11 +280,11 @@ _at_work: WeakKeyDictionary[ThreadRepository, set[str]] = WeakKeyDictionary()
 
 async def turn_on(
     agent: type[BaseAgent], thread_id: str, utils: HostUtils, *, run_id: str = ""
-) -> Turn:
+) -> MainTurn:
     """Return a turn on a thread, which is read, or created if it does not exist."""
     thread = await utils.thread_repository.get_thread(thread_id)
     thread = thread or Thread(thread_id, run_id=run_id)
-    return Turn(await agent.create(settings=thread.settings), thread, utils)
+    return MainTurn(await agent.create(settings=thread.settings), thread, utils)
 
 
 @contextmanager
