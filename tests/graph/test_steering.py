@@ -535,6 +535,24 @@ async def test_what_a_killed_process_left_of_a_run_that_is_over_is_told_when_it_
     assert (told.text, told.reason) == ("Also compare 2023.", TOO_LATE)
 
 
+async def test_an_edit_that_comes_when_the_run_has_just_ended_is_told(where, monkeypatch):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        add = runtime.storage.log.add_request
+
+        async def added(request, **options):
+            desk.leave[1].set()
+            await run
+            return await add(request, **options)
+
+        monkeypatch.setattr(runtime.storage.log, "add_request", added)
+        with pytest.raises(InputError, match=TOO_LATE):
+            await edited(run, desk, lambda text: text.replace("Send", "Burn"))
+        assert await steered(runtime, "r") == [("edit", "refused", "anna", 1, 0, ())]
+        assert await runtime.storage.log.requests(["r"]) == []
+
+
 async def test_what_was_refused_just_before_a_kill_is_told_once(where, monkeypatch):
     """The process was killed between the word about the request and the mark on its row."""
     desk = Desk(held={1})

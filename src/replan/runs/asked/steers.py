@@ -1,6 +1,6 @@
 """What people ask of a run at work, as it is checked before it is put on record."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -76,16 +76,22 @@ def check_steer(
 
 async def settle_missed(state: EnhancedState, log: RunLog, at: datetime) -> None:
     """Refuse edits and messages that came after the end of a run."""
-    run_id = state.get("run_id", "")
-    missed = await waiting_steers(run_id, log)
-    outcomes = await outcomes_of(missed, log)
-    about = {"run_id": run_id, "round": state.get("current_round", 0), "at": at}
-    fields: dict[str, Any] = {**about, "status": "refused", "reason": TOO_LATE}
-    for request in missed:
-        if request.name not in outcomes:
-            event = entry_of(RunSteered(**fields, **facts_of(request)))
-            await log.add_events(run_id, [event], batch=f"{OUTCOME}{request.name}")
-    await log.take_requests(missed, at)
+    missed = await waiting_steers(state.get("run_id", ""), log)
+    await _refuse_missed(missed, state.get("current_round", 0), log, at)
+
+
+async def _refuse_missed(
+    requests: Sequence[Request], round_number: int, log: RunLog, at: datetime
+) -> None:
+    """Put on record that requests came too late, unless it is told what became of them."""
+    outcomes = await outcomes_of(requests, log)
+    fields: dict[str, Any] = {"round": round_number, "at": at}
+    fields |= {"status": "refused", "reason": TOO_LATE}
+    for request in (each for each in requests if each.name not in outcomes):
+        event = RunSteered(run_id=request.run_id, **fields, **facts_of(request))
+        batch = f"{OUTCOME}{request.name}"
+        await log.add_events(request.run_id, [entry_of(event)], batch=batch)
+    await log.take_requests(requests, at)
 
 
 async def waiting_steers(run_id: str, log: RunLog) -> list[Request]:
@@ -182,5 +188,6 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
 async def refuse_if_over(request: Request, report: RunReport, log: RunLog, at: datetime) -> None:
     """Refuse a request that came when the run had ended, and that nobody will take."""
     if report.is_over and not report.is_held:
-        await log.take_requests([request], at)
+        newest_round = report.events[-1].round if report.events else 0
+        await _refuse_missed([request], newest_round, log, at)
         raise InputError(TOO_LATE)
