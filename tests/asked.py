@@ -323,10 +323,6 @@ def _happened(event: Any) -> list[str]:
     return [told] if told else []
 
 
-def _changed(event: Any) -> str:
-    return f"changed by {event.by}: {_CREATED.sub('', json.dumps(event.changes))}"
-
-
 _TOLD: dict[str, Callable[[Any], str]] = {
     "steps_routed": lambda event: f"routed: {event.assignments}",
     "limit_reached": lambda event: (

@@ -10,10 +10,17 @@ import yaml
 
 from golden import plain
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 def cases_of(test: str) -> dict[str, Any]:
     """The tables of a test module, by their names: `cases_of(__file__)`."""
-    return yaml.safe_load(_beside(test).read_text("utf-8"))
+    return read_page(_beside(test))
+
+
+def read_page(path: Path) -> Any:
+    """What a page of YAML has; they are large enough to be read in C."""
+    return yaml.load(path.read_text("utf-8"), _LOADER)  # noqa: S506 - safe, either way
 
 
 def check_cases(test: str, name: str, reader: Callable[[dict[str, Any], str], object]) -> None:

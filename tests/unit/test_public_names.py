@@ -9,14 +9,14 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import yaml
 
 import replan
 import replan.assembly
+from cases import read_page
 from replan.base.public_names import PACKAGES
 from replan.team.file_team import DEFAULT_TEAM
 
-NAMES = yaml.safe_load(Path(__file__).with_name("public_names.yaml").read_text("utf-8"))
+NAMES = read_page(Path(__file__).with_name("public_names.yaml"))
 
 HEAVY = {
     *("psycopg", "sqlite3", "replan.storage.opening", "replan.runs.travel"),

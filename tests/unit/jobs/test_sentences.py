@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
+from cases import read_page
 from replan.jobs.job import COMMAND, CONFIRMATION
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobSpec
 
 pytestmark = pytest.mark.anyio
-CORPUS = yaml.safe_load((Path(__file__).parent / "sentences.yaml").read_text("utf-8"))
+CORPUS = read_page(Path(__file__).with_name("sentences.yaml"))
 MOST_ASKED_AGAIN = 0.21
 
 

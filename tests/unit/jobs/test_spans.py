@@ -93,7 +93,7 @@ async def asked_for(processor, name):
     st.sampled_from(AROUND),
     st.lists(st.sampled_from([*SLOTS]), unique=True, max_size=3),
 )
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_a_text_with_the_form_of_a_secret_is_shown_nowhere(secret, asked, around, others):
     names = [*dict.fromkeys((asked, secret, *others))]
     text = SAID[secret][0][0]

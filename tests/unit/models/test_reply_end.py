@@ -11,6 +11,8 @@ CASES = cases_of(__file__)
 LENGTH = CASES["length"]
 FILTERED = CASES["filtered"]
 COMPLETE = CASES["complete"]
+# YAML as it is read in C has no halves of characters.
+HALF_A_CHARACTER = '{"half a character": "\ud83d'
 
 
 def ended(metadata, **fields):
@@ -77,7 +79,7 @@ def test_the_streams_of_models_that_never_tell_an_end_are_whole():
 
 SILENT = [{"model_provider": "openai", "finish_reason": None}, {"model_name": "fake"}]
 FORGOTTEN = CASES["forgotten"]
-HALVES = CASES["halves"]
+HALVES = [*CASES["halves"], HALF_A_CHARACTER]
 WHOLES = CASES["wholes"]
 
 

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import yaml
-
+from cases import read_page
 from replan.plan.markdown.overlooked import overlooked
 
-CASES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text("utf-8"))["overlooked"]
+CASES = read_page(Path(__file__).with_name("mistakes.yaml"))["overlooked"]
 
 
 def kinds(text):

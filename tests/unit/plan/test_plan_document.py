@@ -10,8 +10,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
-import yaml
 
+from cases import read_page
 from replan.errors import PlanDocumentError
 from replan.plan import (
     Condition,
@@ -30,7 +30,7 @@ from replan.plan import (
 )
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
-CASES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text("utf-8"))
+CASES = read_page(Path(__file__).with_name("mistakes.yaml"))
 
 EXAMPLE = """\
 # Compare the EU's and the US's EV policy

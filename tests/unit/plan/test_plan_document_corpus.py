@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import yaml
-
+from cases import read_page
 from replan.plan import PlanDocument, PlanStep, refresh_content
 from replan.plan.markdown.outline import MARKS
 from replan.plan.option_table import write_options
 
-CORPUS = yaml.safe_load(Path(__file__).with_name("documents.yaml").read_text("utf-8"))
+CORPUS = read_page(Path(__file__).with_name("documents.yaml"))
 
 
 def shown(step: PlanStep) -> str:

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
+from cases import read_page
 from replan import PlanDocumentError
 from replan.plan.markdown.document import PlanDocument, refresh_content
 from replan.plan.model import StepStatus
 
-CASES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text("utf-8"))
+CASES = read_page(Path(__file__).with_name("mistakes.yaml"))
 LOST = CASES["lost_steps"].splitlines()
 
 

@@ -1,8 +1,8 @@
 """The names that programs read: schemas, fields and values of the OpenAPI document."""
 
-from replan.server.app import web_application
+from served import DESCRIBED
 
-SCHEMAS = web_application().openapi()["components"]["schemas"]
+SCHEMAS = DESCRIBED["components"]["schemas"]
 
 
 def test_a_value_of_an_enumeration_has_no_blank():

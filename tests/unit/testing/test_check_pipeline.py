@@ -12,7 +12,6 @@ CASES = cases_of(__file__)
 
 PACKAGE = CASES["package"]
 ARTICLE = Path(__file__).parents[3] / "examples" / "article"
-LEVEL = "tea_writing/tea_writing"
 
 
 def written(folder, changes):
@@ -48,7 +47,6 @@ def test_each_broken_rule_is_told_with_file_line_and_fix(tmp_path, name, old, ne
 
 
 WRITING = "article_writing/article_writing"
-CHECK = "article_writing/fact_check/fact_check"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from replan.models.providers.reply_body import status_in_body
 
 CASES = cases_of(__file__)
 
-REPLY = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}}]}
-
 
 @pytest.mark.parametrize(
     ("body", "status"),
