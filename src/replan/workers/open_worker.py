@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -50,14 +50,11 @@ class WorkerWanted:
 
 
 @asynccontextmanager
-async def open_worker(
-    wanted: WorkerWanted, *, environment: Mapping[str, str] | None = None
-) -> AsyncGenerator[Worker]:
+async def open_worker(wanted: WorkerWanted) -> AsyncGenerator[Worker]:
     """Open a worker; `work` begins, and `drain` ends what it does.
 
     Args:
         wanted: What it is to do.
-        environment: Where the keys of models are; else that of the process.
 
     Raises:
         UsageError: The team, its version, a queue or the storage cannot be used.
@@ -65,7 +62,7 @@ async def open_worker(
     """
     check_address(wanted.storage)
     version = version_of(wanted.team)
-    team = read_team_file(wanted.team, os.environ if environment is None else environment)
+    team = read_team_file(wanted.team, os.environ)
     schedules = read_schedules(wanted.schedules) if wanted.schedules else []
     _check_queues(
         wanted.queues,
