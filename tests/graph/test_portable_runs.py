@@ -91,6 +91,25 @@ async def test_a_run_that_asks_goes_on_elsewhere_as_the_same_run(elsewhere, tmp_
     assert [each for each, _ in first] == ["Look around"]
 
 
+async def test_the_attempts_before_are_told_in_the_order_of_their_times(elsewhere, tmp_path):
+    two = {"plan": "- [ ] 1. Paint the hall @painter\n- [ ] 2. Paint the attic @painter\n"}
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        team = World().team(model)
+        async with open_runtime(team, storage=tmp_path / "here.sqlite") as here:
+            await here.run(two, run_id="r")
+            run = sent(await here.export("r"))
+        async with open_runtime(team, storage=elsewhere) as there:
+            await there.adopt(run)
+            events = [(event.type, event.at) async for event in there.events("r")]
+    times = [at for _, at in events]
+    assert [kind for kind, _ in events] == [
+        *["specialist_invoked"] * 2,
+        *["attempt_ended"] * 2,
+        "run_stopped",
+    ]
+    assert times == sorted(times)
+
+
 async def test_a_run_keeps_its_title(elsewhere, tmp_path):
     world, given = World(), {"messages": [("user", "Hm.")], "plan": f"# The house\n\n{PLAN}"}
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:

@@ -628,17 +628,21 @@ def _result(key: str, result: SpecialistResult) -> NewRow:
 
 
 def _imported(run_id: str, rows: RunRows, *, waits: bool) -> Iterable[NewRow]:
+    timed = list[tuple[datetime, NewRow]]()
     for each in rows.attempts:
         entry = each.replace(run_id=run_id)
         attempt = Attempt(**{name: getattr(entry, name) for name in Attempt.model_fields})
         value, about = attempt.model_dump(mode="json"), _about(entry)
         key = entry.idempotency_key
         begun = SpecialistInvoked(**about, at=entry.started_at, task="", idempotency_key=key)
-        yield NewRow(_key_of(ATTEMPT, attempt), begun.type, value, entry_of(begun))
+        row = NewRow(_key_of(ATTEMPT, attempt), begun.type, value, entry_of(begun))
+        timed.append((entry.started_at, row))
         if each.ended_at is not None:
             ended = AttemptEnded(**about, at=each.ended_at, outcome=each.outcome, error=each.error)
             row = _end(attempt, each.outcome, each.ended_at, each.error)
-            yield row._replace(event=entry_of(ended))
+            timed.append((each.ended_at, row._replace(event=entry_of(ended))))
+    # Attempts may have been at work side by side.
+    yield from (row for _, row in sorted(timed, key=lambda pair: pair[0]))
     if rows.attempts:
         at = max(entry.ended_at or entry.started_at for entry in rows.attempts)
         rests = RunStopped(run_id=run_id, at=at, reason="waiting" if waits else "interrupted")
