@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
@@ -57,7 +56,7 @@ class CallReporter:
         self,
         call: str,
         model: str,
-        came: LLMResult | BaseException,
+        came: Sequence[BaseMessage] | BaseException,
         reported: Tokens,
         cost: float | None,
     ) -> None:
@@ -75,7 +74,9 @@ class CallReporter:
             cost=cost,
             seconds=self._seconds(call),
             error=describe(came) if failed else "",
-            reply=None if failed or not self.emitter.reports_texts else _reply_in(came),
+            reply=message_as_text(came[0])
+            if not failed and came and self.emitter.reports_texts
+            else None,
         )
 
     def tool_begins(self, about: Mapping[str, Any]) -> None:
@@ -167,13 +168,3 @@ def _other_content(message: BaseMessage) -> list[str]:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _reply_in(came: LLMResult) -> MessageText | None:
-    firsts = [one for generations in came.generations for one in generations[:1]]
-    if not firsts:
-        return None
-    first = firsts[0]
-    if isinstance(first, ChatGeneration):
-        return message_as_text(first.message)
-    return MessageText(role="ai", text=storable_text(first.text))

@@ -14,8 +14,13 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception
 
-from replan.base.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
-from replan.base.langgraph_inside.models import is_of_openai
+from replan.base.langgraph_inside.callbacks import (
+    handlers_of,
+    has_listener,
+    makes_langchain_stream,
+    without_handlers,
+)
+from replan.base.langgraph_inside.models import is_of_openai, provider_of, streams_itself
 from replan.base.texts.storable import well_formed
 from replan.errors import ReplanError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_transient
@@ -78,6 +83,8 @@ class Chat:
         self.retries = retries
         self.can_stream = True  # whether its server has not refused to stream
         self.sends_whole = True  # whether its server has not dropped a whole reply
+        self.streams = streams_itself(model)
+        self.provider = provider_of(model)
         self.ends = StreamEnds()  # how its server ends streams
         self.reply_format: Mapping[str, Any] | None = None  # what its provider enforces
 
@@ -91,6 +98,11 @@ class Chat:
         twin.model = self.model.model_copy(update={field: tokens})
         twin.bound = _bound_of(twin.model)
         return twin
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether its replies are streamed, whoever listens."""
+        return self.streams or not self.sends_whole
 
     @property
     def counts_streams(self) -> bool:
@@ -123,8 +135,17 @@ class Chat:
         # further attempt at a busy server, and the one for the whole reply where the server refuses
         # to stream, or if a stream ended without text and may have been a refusal.
         is_heard = on_text is not None or has_listener(config)
+        # There is more than one where a graph of ours is a specialist of another.
+        allowances = [one for one in handlers_of(config) if isinstance(one, Allowance)]
         request = _ReplyRequest(
-            self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
+            self,
+            messages,
+            config,
+            allowances,
+            on_text,
+            toolset,
+            is_heard,
+            is_refused=not self.can_stream,
         )
         try:
             return await request.attempt()
@@ -163,6 +184,7 @@ class _ReplyRequest:
     chat: Chat
     messages: Sequence[BaseMessage]
     config: RunnableConfig
+    allowances: Sequence[Allowance]  # those among its callbacks
     on_text: OnText | None
     toolset: Toolset | None
     is_heard: bool
@@ -179,7 +201,7 @@ class _ReplyRequest:
 
     async def attempt(self) -> AIMessage:
         chat = self.chat
-        in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
+        in_pieces = self.is_heard or self.is_unreadable or chat.is_streamed
         if in_pieces and not self.is_refused and not chat.ends.is_in_doubt:
             try:
                 streamed = await self._request_stream()
@@ -222,22 +244,26 @@ class _ReplyRequest:
 
     async def _request_stream(self) -> AIMessage:
         on_text = self.on_text and whole_characters(self.on_text)
-        async with _Leave(self.config, self._request()) as leave:
+        async with self._leave() as leave:
             model = self._model(leave.most_output, {})
             self.chunks.clear()
-            stream = model.astream(list(self.messages), self.config)
-            await read(stream, self.chunks, on_text, self.toolset)
-        return self._join_pieces()
+            stream = model.astream(list(self.messages), self._begin(leave, model))
+            await read(stream, self.chunks, on_text, self.toolset, leave.hear)
+            leave.reply = whole = _joined(self.chunks)
+        return self._whole(whole)
 
     async def _request_whole(self, *, in_one: bool) -> AIMessage:
         """Request a reply in one piece; with `in_one`, even if LangChain would stream it."""
-        chat, config = self.chat, self.config
-        streams_all_the_same = in_one and makes_langchain_stream(config)
+        chat = self.chat
+        streams_all_the_same = in_one and (chat.streams or makes_langchain_stream(self.config))
         changes = {"disable_streaming": True} if streams_all_the_same else {}
-        async with _Leave(self.config, self._request()) as leave:
+        async with self._leave() as leave:
             model = self._model(leave.most_output, changes)
+            config = self._begin(leave, model)
             try:
-                message = _well_formed(await model.ainvoke(list(self.messages), config))
+                leave.reply = message = _well_formed(
+                    await model.ainvoke(list(self.messages), config)
+                )
             except Exception as error:
                 # A proxy ends connections that are silent for long.
                 chat.sends_whole = chat.sends_whole and not broke_off(error)
@@ -250,18 +276,28 @@ class _ReplyRequest:
         chat.ends.take_whole()
         return message
 
-    def _request(self) -> Request:
+    def _begin(self, leave: "_Leave", model: Runnable[Any, AIMessage]) -> RunnableConfig:
+        """Begin a call of a model, and return the configuration for it."""
+        # LangChain has less to do if it does not report the call to the allowances, which know of
+        # it. What is bound to a model fills the callbacks up from the surroundings.
+        is_reported = not isinstance(model, BaseChatModel)
+        leave.begin(is_reported=is_reported)
+        return self.config if is_reported else without_handlers(self.config, self.allowances)
+
+    def _leave(self) -> "_Leave":
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
         schemas = () if chat.reply_format is None else (chat.reply_format,)
         field, model_bound = chat.bound
-        return Request(
+        request = Request(
             model=chat.provider_name,
             names=chat.names,
             messages=self.messages,
             tools=[*tools, *schemas],
             most_output=model_bound,
             cuttable=field is not None,
+            provider=chat.provider,
         )
+        return _Leave(self.allowances, request)
 
     def _model(
         self, most_output: int | None, changes: Mapping[str, Any]
@@ -278,14 +314,11 @@ class _ReplyRequest:
             return model.bind(response_format=chat.reply_format)
         return model
 
-    def _join_pieces(self) -> AIMessage:
-        chunks = self.chunks
-        if not chunks:
-            return AIMessage("")
-        if not isinstance(cast("object", chunks[0]), BaseMessageChunk):
-            # A model that must not stream returns its whole message as the only piece.
-            return _well_formed(cast("AIMessage", chunks[0]))
-        whole = chunks[0] if len(chunks) == 1 else chunks[0] + chunks[1:]
+    def _whole(self, whole: AIMessage) -> AIMessage:
+        """The reply that the pieces of a stream make."""
+        if not isinstance(cast("object", whole), BaseMessageChunk):
+            return _well_formed(whole)
+        whole = cast("AIMessageChunk", whole)
         self.chat.ends.take(whole)
         check_unbroken(whole)
         message = message_chunk_to_message(whole)
@@ -303,12 +336,19 @@ def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in names if isinstance(one, str) and one))
 
 
-class _Leave:
-    """Leave to make one call, which is made in a block; what is not made is given back."""
+def _joined(chunks: Sequence[AIMessageChunk]) -> AIMessage:
+    """The message of a stream; a model that must not stream gives it whole, as the only piece."""
+    if not chunks:
+        return AIMessage("")
+    return chunks[0] if len(chunks) == 1 else chunks[0] + [*chunks[1:]]
 
-    def __init__(self, config: RunnableConfig, request: Request) -> None:
-        # There is more than one where a graph of ours is a specialist of another.
-        self._allowances = [one for one in handlers_of(config) if isinstance(one, Allowance)]
+
+class _Leave:
+    """Leave to make one call, which is made in a block, and charged when that is left."""
+
+    def __init__(self, allowances: Sequence[Allowance], request: Request) -> None:
+        self.reply: AIMessage | None = None
+        self._allowances = allowances
         self._request = request
         self._held: list[Held] = []
 
@@ -316,18 +356,28 @@ class _Leave:
         try:
             for one in self._allowances:
                 self._held.append(await one.take(self._request))
-        except BaseException:
-            await self._give_back()
+        except BaseException as error:
+            await self._end(error)
             raise
         self._inside = using(permits=(*here().permits, *self._held))
         self._inside.__enter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         # What is thrown away without an end is not in its context any more.
         with suppress(ValueError):
             self._inside.__exit__()
-        await self._give_back()
+        if (outcome := self.reply or error) is not None:
+            await self._end(outcome)
+
+    def begin(self, *, is_reported: bool) -> None:
+        """Say that the call is made now."""
+        for held in self._held:
+            held.begin(is_reported=is_reported)
+
+    def hear(self, piece: AIMessageChunk, text: str) -> None:
+        for held in self._held:
+            held.hear(piece, text)
 
     @property
     def most_output(self) -> int | None:
@@ -335,9 +385,9 @@ class _Leave:
         bounds = [held.most_output for held in self._held]
         return min((bound for bound in bounds if bound is not None), default=None)
 
-    async def _give_back(self) -> None:
-        for one, held in zip(self._allowances, self._held, strict=False):
-            await one.give_back(held)
+    async def _end(self, outcome: AIMessage | BaseException) -> None:
+        for held in self._held:
+            await held.end(outcome)
 
 
 class _Bound(NamedTuple):

@@ -54,6 +54,7 @@ async def read(
     chunks: list[AIMessageChunk],
     on_text: OnText | None,
     toolset: Toolset | None,
+    hear: Callable[[AIMessageChunk, str], None],
 ) -> None:
     """Read a stream into `chunks`, and show its text as soon as it is known to be an answer."""
     length = 0
@@ -62,6 +63,7 @@ async def read(
         nonlocal length
         # For each token: `text` takes seven times as long where the content is a text anyway.
         text = chunk.content if isinstance(chunk.content, str) else chunk.text
+        hear(chunk, text)
         length += max(len(text), _LEAST_PIECE)
         if length > LONGEST_REPLY:
             raise ReplyTooLongError(LONGEST_REPLY)

@@ -1,9 +1,10 @@
-"""Permission to call a model, requested before each call."""
+"""Permission to call a model, requested before each call, and what the call used."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 
 USUAL_REPLY = 4_096
@@ -24,7 +25,7 @@ class Request:
 
 
 class Held(Protocol):
-    """A permit for a model's call, which was taken before the call."""
+    """A permit for a model's call."""
 
     @property
     def id(self) -> str:
@@ -36,21 +37,33 @@ class Held(Protocol):
         """The tokens that the reply may have; None without a bound."""
         ...
 
+    def begin(self, *, is_reported: bool) -> None:
+        """Note that the call is made now.
 
-class Allowance:
-    """Allows calls before they are made; it is among the callbacks of a configuration.
+        Args:
+            is_reported: Whether LangChain will report the call to the callbacks, too.
 
-    A plain base class, since a check against a protocol costs more than all else here.
-    """
+        Raises:
+            RuntimeError: The work that it belongs to is over.
+        """
+        ...
+
+    def hear(self, piece: BaseMessage, text: str) -> None:
+        """Take a piece of its reply, and the text in it."""
+        ...
+
+    async def end(self, outcome: BaseMessage | BaseException) -> None:
+        """Charge the call with its reply, or with its error; one that did not begin is free."""
+        ...
+
+
+class Allowance(BaseCallbackHandler):
+    """Allows calls and counts them; it is among the callbacks of a configuration."""
 
     async def take(self, request: Request) -> Held:
-        """Take a permit for the next call that is made with it in its context.
+        """Take a permit for a call.
 
         Raises:
             LimitReachedError: There is no room for it.
         """
-        raise NotImplementedError
-
-    async def give_back(self, held: Held) -> None:
-        """Give a permit back whose call was not made after all; any other is left alone."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
 """How LangChain calls callbacks, what it reports, and which of them get replies in pieces."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -82,6 +82,20 @@ def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
     own = config.get("callbacks")
     callbacks = (ensure_config().get("callbacks") if own is None else own) or []
     return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
+
+
+def without_handlers(
+    config: RunnableConfig, handlers: Collection[BaseCallbackHandler]
+) -> RunnableConfig:
+    """A configuration whose callbacks, or those of the current run, are all but these."""
+    own = config.get("callbacks")
+    callbacks = ensure_config().get("callbacks") if own is None else own
+    others = [one for one in handlers_of(config) if one not in handlers]
+    if others and isinstance(callbacks, BaseCallbackManager):
+        others = callbacks.copy()
+        for handler in handlers:
+            others.remove_handler(handler)
+    return {**config, "callbacks": others}
 
 
 def has_listener(config: RunnableConfig) -> bool:

@@ -16,6 +16,18 @@ def is_of_openai(model: BaseChatModel) -> bool:
     return hasattr(model, "root_async_client")
 
 
+def streams_itself(model: BaseChatModel) -> bool:
+    """Whether a model streams its reply where it is asked for a whole one."""
+    is_set = "streaming" in model.model_fields_set and getattr(model, "streaming", None) is True
+    return is_set and model.disable_streaming is not True
+
+
+def provider_of(model: BaseChatModel) -> str:
+    """What LangChain calls the provider of a model; empty if it does not know."""
+    # Its providers override this; LangChain tells it callbacks only.
+    return model._get_ls_params().get("ls_provider") or ""  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
 def without_own_retries(
     model: BaseChatModel, connections: Callable[[], Any] | None = None
 ) -> tuple[BaseChatModel, int]:

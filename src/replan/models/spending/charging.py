@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, Generation, LLMResult
+from langchain_core.outputs import ChatGeneration, LLMResult
 
 from replan.base.langgraph_inside.callbacks import read_reported_call
 from replan.log.amounts import Spending
-from replan.models.spending.estimates import schemas_in, tokens_of_reply, tokens_of_text
+from replan.models.spending.estimates import schemas_in, tokens_of_reply
 from replan.models.spending.scopes import Permit
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.state.usage import Tokens
@@ -34,15 +34,23 @@ def announced(
     )
 
 
-def charged_for_reply(
-    permit: Permit, response: LLMResult, counts: Sequence[Tokens] = ()
+def replies_in(response: LLMResult) -> list[BaseMessage]:
+    """The first reply to each prompt: others of the same prompt repeat its usage."""
+    firsts = (one for generations in response.generations for one in generations[:1])
+    return [
+        one.message if isinstance(one, ChatGeneration) else AIMessage(one.text) for one in firsts
+    ]
+
+
+def charged_for_replies(
+    permit: Permit, replies: Sequence[BaseMessage], counts: Sequence[Tokens] = ()
 ) -> tuple[Spending, Tokens]:
     """Charge a call by what its server reported, else by what one can judge."""
     # The pieces of a stream reported the `counts` one by one: LangChain adds them up.
-    reported = counts[-1] if are_running_totals(counts) else _reported(response)
+    reported = counts[-1] if are_running_totals(counts) else _reported(replies)
     charged = reported[:2]
     if charged == (0, 0):
-        charged = (permit.call.input_tokens, _likely_output(response))
+        charged = (permit.call.input_tokens, sum(map(tokens_of_reply, replies)))
     spent = Spending(calls=1, tokens=sum(charged), cost=permit.call.cost(*charged))
     return spent, reported
 
@@ -56,28 +64,9 @@ def are_running_totals(counts: Sequence[Tokens]) -> bool:
     )
 
 
-def _reported(response: LLMResult) -> Tokens:
-    counts = [
-        reported_tokens(generation.message)
-        for generation in _first_ones(response)
-        if isinstance(generation, ChatGeneration)
-    ]
+def _reported(replies: Sequence[BaseMessage]) -> Tokens:
+    counts = [*map(reported_tokens, replies)]
     return counts[0] if len(counts) == 1 else Tokens(*map(sum, zip(*counts, strict=True)))
-
-
-def _likely_output(response: LLMResult) -> int:
-    """The tokens of a reply that its server did not count."""
-    return sum(
-        tokens_of_reply(generation.message)
-        if isinstance(generation, ChatGeneration)
-        else tokens_of_text(generation.text)
-        for generation in _first_ones(response)
-    )
-
-
-def _first_ones(response: LLMResult) -> list[Generation]:
-    """The first reply to each prompt: others of the same prompt repeat its usage."""
-    return [one for generations in response.generations for one in generations[:1]]
 
 
 def reported_tokens(message: BaseMessage) -> Tokens:

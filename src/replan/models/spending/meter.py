@@ -1,7 +1,8 @@
 """Reserves and counts the model calls of a node or an attempt, and stops excess calls.
 
 A meter is one of LangChain's callbacks, so it learns of all calls, awaited or not: it goes wherever
-the caller's configuration goes, also into tool loops.
+the caller's configuration goes, also into tool loops. Replan's own calls ask it directly; what
+LangChain reports of those, too, is passed over.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from types import TracebackType
@@ -31,11 +32,17 @@ from replan.events.foreign_tools import ForeignTools
 from replan.failures import is_unbilled
 from replan.log.amounts import NOTHING, Spending
 from replan.models.spending.account import Account
-from replan.models.spending.charging import NO_TOKENS, announced, charged_for_reply, reported_tokens
+from replan.models.spending.charging import (
+    NO_TOKENS,
+    announced,
+    charged_for_replies,
+    replies_in,
+    reported_tokens,
+)
 from replan.models.spending.deadline import Stopwatch
 from replan.models.spending.estimates import tokens_of_request
 from replan.models.spending.scopes import CallRequest, Permit, Scope, known_price
-from replan.ports.allowance import Allowance, Held, Request
+from replan.ports.allowance import Allowance, Request
 from replan.ports.run_context import here
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.state.limits import Price
@@ -54,7 +61,7 @@ _OVER = "the attempt that this call belongs to is over"
 
 # Leaving it as a context ends it: what is not settled then stays charged in full, and a thread that
 # was abandoned makes no further call.
-class Meter(BaseCallbackHandler, Allowance):
+class Meter(Allowance):
     """Counts and charges all calls: awaited or not, on any loop, in threads."""
 
     # An error raised here must stop the call instead of being logged.
@@ -93,11 +100,12 @@ class Meter(BaseCallbackHandler, Allowance):
         self._loop = asyncio.get_running_loop()
         self._guard = threading.Lock()
         self._is_over = False
-        # Permits that were taken before their calls. The first call that begins with one in its
-        # context takes it; any other is a part of that one.
-        self._handed: dict[str, Permit] = {}
-        self._calls: dict[UUID, Permit] = {}
-        self._counts: dict[UUID, list[Tokens]] = {}
+        # By the ids of permits, and by LangChain's ids of the calls that it alone reports.
+        self._calls: dict[str | UUID, Permit] = {}
+        self._counts: dict[str | UUID, list[Tokens]] = {}
+        # Replan's own calls that LangChain will report, and its ids of those that it has reported.
+        self._to_be_reported: set[str] = set()
+        self._own: set[UUID] = set()
         # Calls of threads that the loop of the run reserves.
         self._taking: set[asyncio.Task[None]] = set()
 
@@ -174,95 +182,9 @@ class Meter(BaseCallbackHandler, Allowance):
         refused = self._refused
         return None if refused is None or refused.is_overcome else refused
 
-    async def take(self, request: Request) -> Held:
-        """Take a permit for the next call; see `Allowance`."""
-        permit = await self._take(request)
-        self._handed[permit.id] = permit
-        return permit
-
-    async def give_back(self, held: Held) -> None:
-        """Give a permit back that no call has taken; see `Allowance`."""
-        if (permit := self._handed.pop(held.id, None)) is not None:
-            await self._settle(permit, NOTHING)
-
-    def on_llm_new_token(
-        self,
-        token: str | list[str | dict[str, Any]],
-        *,
-        chunk: GenerationChunk | ChatGenerationChunk | None = None,
-        run_id: UUID,
-        **_: Any,
-    ) -> None:
-        """Pass a piece of text on; of a piece that is more than text, its text."""
-        self.sign()
-        piece = chunk.message if isinstance(chunk, ChatGenerationChunk) else None
-        if piece is not None and getattr(piece, "usage_metadata", None):
-            # Some servers report the total so far with each piece.
-            self._counts.setdefault(run_id, []).append(reported_tokens(piece))
-        if self._on_token is None:
-            return
-        if not isinstance(token, str) and piece is not None:
-            token = piece.text
-        if isinstance(token, str) and token:
-            self._has_spoken = True
-            self._on_token(well_formed(token))
-
-    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
-        """Pass on text that no model wrote; the tokens of models come through the callbacks."""
-        self.sign()
-        is_new = name == TEXT_BESIDE or (name == TEXT_SHOWN and not self._has_spoken)
-        if is_new and self._on_token is not None:
-            self._on_token(str(data))
-
-    async def _call_begins(
-        self, serialized: dict[str, Any], messages: Said, *, run_id: UUID, **options: Any
-    ) -> None:
-        """Reserve a call before it is made, and wait for room that other calls hold."""
-        request = partial(_request, serialized, messages, options)
-        permit = self._handed_permit() or await self._take(request())
-        if not self._note_call(run_id, permit, request):
-            await self._settle(permit, NOTHING)
-            raise RuntimeError(_OVER)
-
-    def _call_begins_now(
-        self, serialized: dict[str, Any], messages: Said, *, run_id: UUID, **options: Any
-    ) -> None:
-        """Reserve a call of code that does not await it."""
-        request = partial(_request, serialized, messages, options)
-        call = self._call(request())
-        try:
-            # Code that blocks the loop of the run never waits.
-            permit = (
-                self._account.take_now(call, self._loop)
-                if self._is_here
-                else self._permit_from_loop(call)
-            )
-        except LimitReachedError as error:
-            self._refused = self.refused or error
-            raise
-        if not self._note_call(run_id, permit, request):
-            self._account.settle_now(permit, NOTHING, self._loop)
-            raise RuntimeError(_OVER)
-
-    async def _call_ends(
-        self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any
-    ) -> None:
-        if (permit := self._calls.get(run_id)) is not None:
-            used = self._charge(run_id, permit, outcome)
-            await self._settle(permit, used)
-            self._warn_if_passed(permit, used)
-
-    def _call_ends_now(self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call; the log records it as soon as possible."""
-        if (permit := self._calls.get(run_id)) is not None:
-            used = self._charge(run_id, permit, outcome)
-            self._account.settle_now(permit, used, self._loop)
-            self._warn_if_passed(permit, used)
-
-    on_chat_model_start: Any = either(_call_begins, _call_begins_now)
-    on_llm_start: Any = either(_call_begins, _call_begins_now)
-    on_llm_end: Any = either(_call_ends, _call_ends_now)
-    on_llm_error: Any = either(_call_ends, _call_ends_now)
+    async def take(self, request: Request) -> "_MeteredCall":
+        """Take a permit for a call; see `Allowance`."""
+        return _MeteredCall(self, await self._take(request), request)
 
     async def _take(self, request: Request) -> Permit:
         call = self._call(request)
@@ -276,9 +198,100 @@ class Meter(BaseCallbackHandler, Allowance):
             raise
         if self._is_over:
             # The attempt ended while this call waited: its usage would not be counted.
-            await self._settle(permit, NOTHING)
+            await self.settle(permit, NOTHING)
             raise RuntimeError(_OVER)
         return permit
+
+    def on_llm_new_token(
+        self,
+        token: str | list[str | dict[str, Any]],
+        *,
+        chunk: GenerationChunk | ChatGenerationChunk | None = None,
+        run_id: UUID,
+        **_: Any,
+    ) -> None:
+        """Pass a piece of text on; of a piece that is more than text, its text."""
+        if run_id in self._own:
+            return
+        piece = chunk.message if isinstance(chunk, ChatGenerationChunk) else None
+        if not isinstance(token, str):
+            token = "" if piece is None else piece.text
+        self.hear(run_id, piece, token)
+
+    def hear(self, call: str | UUID, piece: BaseMessage | None, text: str) -> None:
+        """Take a piece of the reply to a call."""
+        self.sign()
+        if piece is not None and getattr(piece, "usage_metadata", None):
+            # Some servers report the total so far with each piece.
+            self._counts.setdefault(call, []).append(reported_tokens(piece))
+        if text and self._on_token is not None:
+            self._has_spoken = True
+            self._on_token(well_formed(text))
+
+    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
+        """Pass on text that no model wrote; the tokens of models come through the callbacks."""
+        self.sign()
+        is_new = name == TEXT_BESIDE or (name == TEXT_SHOWN and not self._has_spoken)
+        if is_new and self._on_token is not None:
+            self._on_token(str(data))
+
+    async def _call_begins(
+        self, serialized: dict[str, Any], messages: Said, *, run_id: UUID, **options: Any
+    ) -> None:
+        """Reserve a call before it is made, and wait for room that other calls hold."""
+        if self._is_own(run_id):
+            return
+        request = partial(_request, serialized, messages, options)
+        permit = await self._take(request())
+        if not self.note_call(run_id, permit, request):
+            await self.settle(permit, NOTHING)
+            raise RuntimeError(_OVER)
+
+    def _call_begins_now(
+        self, serialized: dict[str, Any], messages: Said, *, run_id: UUID, **options: Any
+    ) -> None:
+        """Reserve a call of code that does not await it."""
+        if self._is_own(run_id):
+            return
+        request = partial(_request, serialized, messages, options)
+        call = self._call(request())
+        try:
+            # Code that blocks the loop of the run never waits.
+            permit = (
+                self._account.take_now(call, self._loop)
+                if self._is_here
+                else self._permit_from_loop(call)
+            )
+        except LimitReachedError as error:
+            self._refused = self.refused or error
+            raise
+        if not self.note_call(run_id, permit, request):
+            self._account.settle_now(permit, NOTHING, self._loop)
+            raise RuntimeError(_OVER)
+
+    async def _call_ends(
+        self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any
+    ) -> None:
+        await self.end_call(run_id, _came(outcome))
+
+    async def end_call(self, call: str | UUID, came: Sequence[BaseMessage] | BaseException) -> None:
+        """Charge a call, and settle it, unless the attempt has ended it."""
+        if (permit := self._calls.get(call)) is not None:
+            used = self._charge(call, permit, came)
+            await self.settle(permit, used)
+            self._warn_if_passed(permit, used)
+
+    def _call_ends_now(self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
+        """Settle a call; the log records it as soon as possible."""
+        if (permit := self._calls.get(run_id)) is not None:
+            used = self._charge(run_id, permit, _came(outcome))
+            self._account.settle_now(permit, used, self._loop)
+            self._warn_if_passed(permit, used)
+
+    on_chat_model_start: Any = either(_call_begins, _call_begins_now)
+    on_llm_start: Any = either(_call_begins, _call_begins_now)
+    on_llm_end: Any = either(_call_ends, _call_ends_now)
+    on_llm_error: Any = either(_call_ends, _call_ends_now)
 
     def _permit_from_loop(self, call: CallRequest) -> Permit:
         """Let the loop of the run reserve a call of this thread, unless that loop is blocked."""
@@ -354,13 +367,25 @@ class Meter(BaseCallbackHandler, Allowance):
         with nullcontext() if self._calls else self.waiting.running():
             yield
 
-    async def _settle(self, permit: Permit, used: Spending) -> None:
+    async def settle(self, permit: Permit, used: Spending) -> None:
         if self._is_here:
             await self._account.settle(permit, used)
         else:
             self._account.settle_now(permit, used, self._loop)
 
-    def _note_call(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
+    def will_be_reported(self, call: str) -> None:
+        """Note that LangChain will report a call of Replan's own."""
+        self._to_be_reported.add(call)
+
+    def _is_own(self, reported: UUID) -> bool:
+        """Whether LangChain reports a call that Replan makes: the first one inside its permit."""
+        own = [held.id for held in here().permits if held.id in self._to_be_reported]
+        if own:
+            self._to_be_reported.discard(own[0])
+            self._own.add(reported)
+        return bool(own)
+
+    def note_call(self, call: str | UUID, permit: Permit, request: Callable[[], Request]) -> bool:
         """Count a call; return whether it may still be made."""
         self.sign()
         with self._guard:
@@ -373,22 +398,24 @@ class Meter(BaseCallbackHandler, Allowance):
             self.calls.called(permit.id, permit.call.model, made.messages, made.provider)
         return is_made
 
-    def _charge(self, call: UUID, permit: Permit, outcome: LLMResult | BaseException) -> Spending:
+    def _charge(
+        self, call: str | UUID, permit: Permit, came: Sequence[BaseMessage] | BaseException
+    ) -> Spending:
         """Count the outcome of a call, and return what is charged for it."""
         # By the tokens that its server reported, else by what one can judge.
         self.sign()
-        if isinstance(outcome, BaseException):
+        if isinstance(came, BaseException):
             # In full if it was cut off, unless its server certainly did nothing.
-            spent = Spending(calls=1) if is_unbilled(outcome) else permit.reservation.amount
+            spent = Spending(calls=1) if is_unbilled(came) else permit.reservation.amount
             reported = NO_TOKENS
         else:
-            spent, reported = charged_for_reply(permit, outcome, self._counts.get(call, ()))
+            spent, reported = charged_for_replies(permit, came, self._counts.get(call, ()))
         with self._guard:
             self._counts.pop(call, None)
             # Whoever ended it meanwhile has counted it.
             if self._calls.pop(call, None) is not None:
                 self._used.append(_priced(permit, reported, spent.cost))
-        self._tell_end(permit, outcome, reported, spent.cost)
+        self._tell_end(permit, came, reported, spent.cost)
         return spent
 
     def _warn_if_passed(self, permit: Permit, used: Spending) -> None:
@@ -402,18 +429,16 @@ class Meter(BaseCallbackHandler, Allowance):
             )
 
     def _tell_end(
-        self, permit: Permit, outcome: LLMResult | BaseException, reported: Tokens, cost: float
+        self,
+        permit: Permit,
+        came: Sequence[BaseMessage] | BaseException,
+        reported: Tokens,
+        cost: float,
     ) -> None:
         call = permit.call
         if self.calls is not None:
             priced = None if call.price is None else cost
-            self.calls.answered(call.id, call.model, outcome, reported, priced)
-
-    def _handed_permit(self) -> Permit | None:
-        for held in here().permits:
-            if (permit := self._handed.pop(held.id, None)) is not None:
-                return permit
-        return None
+            self.calls.answered(call.id, call.model, came, reported, priced)
 
     def _call(self, request: Request) -> CallRequest:
         if self._is_over:
@@ -433,6 +458,41 @@ class Meter(BaseCallbackHandler, Allowance):
         )
 
 
+@dataclass(slots=True)
+class _MeteredCall:
+    """A call of Replan's own, of which LangChain reports nothing."""
+
+    meter: Meter
+    permit: Permit
+    request: Request
+    is_begun: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.permit.id
+
+    @property
+    def most_output(self) -> int | None:
+        return self.permit.most_output
+
+    def begin(self, *, is_reported: bool) -> None:
+        if not self.meter.note_call(self.id, self.permit, lambda: self.request):
+            raise RuntimeError(_OVER)
+        self.is_begun = True
+        if is_reported:
+            self.meter.will_be_reported(self.id)
+
+    def hear(self, piece: BaseMessage, text: str) -> None:
+        self.meter.hear(self.id, piece, text)
+
+    async def end(self, outcome: BaseMessage | BaseException) -> None:
+        if not self.is_begun:
+            await self.meter.settle(self.permit, NOTHING)
+            return
+        came = outcome if isinstance(outcome, BaseException) else [outcome]
+        await self.meter.end_call(self.id, came)
+
+
 def _priced(permit: Permit, reported: Tokens, cost: float) -> TokenCount:
     """What a call used, with its cost, which may be unknown."""
     is_priced = permit.call.price is not None
@@ -441,6 +501,10 @@ def _priced(permit: Permit, reported: Tokens, cost: float) -> TokenCount:
         known_cost=cost if is_priced else 0.0,
         unpriced_calls=0 if is_priced else 1,
     )
+
+
+def _came(outcome: LLMResult | BaseException) -> Sequence[BaseMessage] | BaseException:
+    return outcome if isinstance(outcome, BaseException) else replies_in(outcome)
 
 
 def _request(serialized: dict[str, Any] | None, said: Said, options: dict[str, Any]) -> Request:
