@@ -148,17 +148,21 @@ def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]
         "plan_update": (plan_update, _by(approval_branch)),
         "final_answer": (final_answer, after_answer),
     }
-    if services.is_direct:
-        entries = _ENTRIES
+    apart, steps = _ENTRIES, dict[str, Node]()
+    if services.is_direct or seen == "never":
         ways["user_input"] = (user_input, _to("plan_execution"))
-    elif seen == "never":
-        # A person who is asked finds the state as it was before.
-        entries = ("begin", "result_collector")
     else:
-        entries = _ASKING
+        apart = _ASKING
         ways = {name: (node, _before_asking(way, services)) for name, (node, way) in ways.items()}
+    entries = apart
+    if seen == "never":
+        # A person who is asked finds the state as it was before.
+        apart = ("user_input",)
+        names = (card.name for card in services.team)
+        steps = {specialist_node(name): partial(specialist, services=services) for name in names}
     stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
-    return {name: in_one(name, entries, stages, cast("Any", graph.channels)) for name in entries}
+    channels = cast("Any", graph.channels)
+    return {name: in_one(name, apart, stages, channels, steps) for name in entries}
 
 
 def _before_asking(way: Way, services: Services) -> Way:

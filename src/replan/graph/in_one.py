@@ -1,70 +1,144 @@
 """Several nodes in one super-step, where nobody looks between them.
 
-Each super-step of LangGraph costs about as much as one of these nodes, and a checkpoint.
+Each super-step of LangGraph costs about as much as one of these nodes, and a checkpoint; each of
+its tasks, half as much as a step of a plan.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command, Overwrite, Send
 
 from replan.base.langgraph_inside.delta_channel import Delta
 from replan.base.langgraph_inside.tasks import as_node
 from replan.nodes.host.new_settings import Node
+from replan.specialists.steps.board import Boards
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
 Way = Callable[[EnhancedState, RunnableConfig], Awaitable[Any]]
 """Says what follows a node."""
 
+Changes = Mapping[str, Any]
+"""What a node makes of the state."""
+
 
 def in_one(
     first: str,
-    entries: Sequence[str],
+    apart: Collection[str],
     stages: Mapping[str, tuple[Node, Way]],
     channels: Mapping[str, Any],
+    steps: Mapping[str, Node],
 ) -> Node:
     """Make one node of several; each sees the state as those before it have changed it.
 
     Args:
         first: The node that it begins with.
-        entries: The nodes at which a super-step of its own begins.
+        apart: The nodes that begin a super-step of their own.
         stages: The nodes by their names, and what follows each.
-        channels: How each key of the state takes a change.
+        channels: How each key of the state takes changes.
+        steps: The nodes of specialists that do their steps in this node, too, by their names.
     """
 
     async def walked(
         state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
     ) -> Command[Any]:
-        walked_state, update = cast("dict[str, Any]", {**state}), dict[str, Any]()
+        changed = _ChangedState(cast("dict[str, Any]", {**state}), channels)
         following: Any = first
-        while isinstance(following, str) and following in stages:
-            # A run that is to stop does so where it would between two super-steps.
-            if update and (following in entries or runtime.drain_requested):
+        # A run that is to stop does so where it would between two super-steps.
+        while not (changed.update and (following in apart or runtime.drain_requested)):
+            if steps and _are_sends(following):
+                made, signals = await _steps_done(following, changed, steps, runtime, config)
+                changed.take(made)
+                if signals:
+                    return Command(update=changed.update, goto=signals)
+                following = "result_collector"
+            elif isinstance(following, str) and following in stages:
+                node, way = stages[following]
+                as_itself = as_node(config, following)
+                changed.take(
+                    [await _noted(following, first, node(changed.state, runtime, as_itself))]
+                )
+                following = await way(cast("EnhancedState", changed.state), config)
+            else:
                 break
-            node, way = stages[following]
-            as_itself = as_node(config, following)
-            try:
-                made = await node(walked_state, runtime=runtime, config=as_itself)
-            except Exception as error:
-                if following != first:
-                    # LangGraph notes the node that the super-step began with.
-                    error.add_note(f"In the node '{following}'")
-                raise
-            for key, change in made.items():
-                walked_state[key] = _changed(channels[key], walked_state.get(key), change)
-                is_whole = key in update and isinstance(channels[key], Delta)
-                update[key] = Overwrite(walked_state[key]) if is_whole else change
-            following = await way(cast("EnhancedState", walked_state), config)
-        return Command(update=update, goto=following)
+        return Command(update=changed.update, goto=following)
 
     return walked
 
 
-def _changed(channel: Any, before: Any, change: Any) -> Any:
-    """The value of a key after a change of a node; its channel checks it where it is written."""
-    if isinstance(change, Overwrite):
-        return change.value
-    return channel.reducer(before, [change]) if isinstance(channel, Delta) else change
+@dataclass
+class _ChangedState:
+    """The state as the nodes so far have changed it, and all their changes as one."""
+
+    state: dict[str, Any]
+    channels: Mapping[str, Any]
+    update: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def take(self, made: Sequence[Changes]) -> None:
+        """Take the changes of nodes that worked at the same time."""
+        for key in dict.fromkeys(key for each in made for key in each):
+            new = [each[key] for each in made if key in each]
+            channel = self.channels[key]
+            self.state[key] = _changed(channel, self.state.get(key), new)
+            is_whole = isinstance(channel, Delta) and (len(new) > 1 or key in self.update)
+            self.update[key] = Overwrite(self.state[key]) if is_whole else new[-1]
+
+
+def _changed(channel: Any, before: Any, changes: Sequence[Any]) -> Any:
+    """The value of a key after changes of nodes; its channel checks it where it is written."""
+    if len(changes) == 1 and isinstance(changes[0], Overwrite):
+        return changes[0].value
+    return channel.reducer(before, [*changes]) if isinstance(channel, Delta) else changes[-1]
+
+
+async def _noted(name: str, first: str, work: Awaitable[Changes]) -> Changes:
+    try:
+        return await work
+    except Exception as error:
+        if name != first:
+            # LangGraph notes the node that the super-step began with.
+            error.add_note(f"In the node '{name}'")
+        raise
+
+
+def _are_sends(following: Any) -> bool:
+    if not isinstance(following, list):
+        return False
+    return all(isinstance(each, Send) for each in cast("list[Any]", following))
+
+
+async def _steps_done(
+    sends: Sequence[Send],
+    changed: _ChangedState,
+    steps: Mapping[str, Node],
+    runtime: Runtime[RunSettings],
+    config: RunnableConfig,
+) -> tuple[list[Changes], list[Send]]:
+    """Do the steps of a round; return what they made, and what a task of its own has to raise."""
+    boards, state = Boards(), {**changed.state}
+
+    async def outcome(sent: Send) -> Changes | Send:
+        work = steps[sent.node](
+            {**sent.arg, "state": state}, runtime, as_node(config, sent.node), boards=boards
+        )
+        try:
+            return await _noted(sent.node, "", work)
+        except GraphBubbleUp as signal:
+            # An interrupt, or the end of a run that is to stop, is LangGraph's to hear.
+            return Send(sent.node, {**sent.arg, "raised": signal})
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(outcome(sent)) for sent in sends]
+    except BaseExceptionGroup as errors:
+        # As in LangGraph, the first failure has ended the others.
+        raise errors.exceptions[0] from None
+    outcomes = [task.result() for task in tasks]
+    signals = [each for each in outcomes if isinstance(each, Send)]
+    return [each for each in outcomes if not isinstance(each, Send)], signals

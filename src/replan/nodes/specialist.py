@@ -39,6 +39,8 @@ async def specialist(
     boards: Boards,
 ) -> EnhancedState:
     """Do one step with one specialist; without a result, the step stays pending."""
+    if "raised" in sent:
+        raise sent["raised"]
     early = found if isinstance(found := here().early, EarlySteps) else None
     board = boards.join(
         sent["run_id"],

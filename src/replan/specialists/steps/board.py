@@ -24,6 +24,7 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
 from replan.base.langgraph_inside.tasks import can_read_state, read_state as read_channels
@@ -75,12 +76,21 @@ Outcome = SpecialistResult | Literal["skipped"] | None
 
 
 class Sent(TypedDict):
-    """The argument of a task: ids, and the state only if it cannot be read in another way."""
+    """The argument of a task: ids, and the state only if it cannot be read in another way.
+
+    Attributes:
+        run_id: The run.
+        step_id: The step.
+        specialist: Who does it.
+        state: The state of the round.
+        raised: What the step has raised before, which is to reach LangGraph.
+    """
 
     run_id: str
     step_id: int
     specialist: str
     state: NotRequired[EnhancedState]
+    raised: NotRequired[GraphBubbleUp]
 
 
 def argument(assignment: Assignment, state: EnhancedState, config: RunnableConfig) -> Sent:
