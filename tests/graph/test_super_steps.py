@@ -7,9 +7,20 @@ import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from langgraph.types import interrupt
 
-from replan import ExecutionContext, Host, Specialist, Team, ask_user, build_graph, run, stream
-from replan.errors import ModelCallError
+from replan import (
+    ExecutionContext,
+    Host,
+    Limits,
+    Specialist,
+    Team,
+    ask_user,
+    build_graph,
+    run,
+    stream,
+)
+from replan.errors import ModelCallError, StorageError
 from replan.runs.calling.compiled import unseen_in
 from replan.sessions import AgentContext, build_agent
 from replan.testing import Raised, ScriptedModel, always
@@ -182,3 +193,74 @@ async def test_an_error_names_the_node_that_raised_it(node):
             await run(used_before(build_graph(team(model))), "Go.", config=config)
         told.append(" ".join(caught.value.__notes__))
     assert all(f"'{node}'" in text for text in told)
+
+
+TWO = "- [ ] 1. Paint the hall @first\n- [ ] 2. Paint the attic @second\n"
+
+
+def two(model: Any, first: Any, second: Any, **limits: Any) -> Any:
+    """A graph that has run once, whose plan has two steps at the same time."""
+    specialists = [
+        Specialist("first", "Paints.", run=first),
+        Specialist("second", "Paints.", run=second),
+    ]
+    return used_before(build_graph(Team(Host(model=model), specialists, **limits)))
+
+
+async def test_the_steps_of_a_run_that_nobody_watches_are_in_the_super_step_of_its_plan():
+    with ScriptedModel({"think": COMPLEX + TWO, "feedback": COMPLETE}) as model:
+        graph = unseen_in(two(model, lambda _: "Painted.", lambda _: "Painted."), {})
+        steps = [each async for each in graph.astream({"messages": ["Go."]}, stream_mode="updates")]
+    assert [list(each) for each in steps] == [["begin"]]
+
+
+@pytest.mark.parametrize("config", [{}, {"callbacks": [Nodes()]}])
+async def test_no_step_begins_when_its_run_was_stopped(config):
+    stop = asyncio.Event()
+
+    def first(_: Any) -> str:
+        stop.set()
+        return "Painted."
+
+    with ScriptedModel({"think": COMPLEX + TWO}) as model:
+        limits = Limits(max_parallel_steps=1)
+        graph = two(model, first, lambda _: pytest.fail("It began."), limits=limits)
+        result = await run(graph, "Go.", config=config, stop=stop)
+    assert result.outcome == "interrupted"
+
+
+@pytest.mark.parametrize("config", [{}, {"callbacks": [Nodes()]}])
+async def test_what_a_step_asks_through_langgraph_is_asked_once_and_the_state_is_whole(config):
+    begun = list[int]()
+
+    def asks(context: ExecutionContext) -> str:
+        begun.append(context.plan_step.id)
+        return interrupt("Which colour?")
+
+    with ScriptedModel({"think": COMPLEX + TWO}) as model:
+        state = (await run(two(model, asks, lambda _: "Painted."), "Go.", config=config)).state
+    assert [each.value for each in state["__interrupt__"]] == ["Which colour?"]
+    assert begun == [1]
+    assert len(state["current_plan"].steps) == 2
+
+
+@pytest.mark.parametrize("config", [{}, {"callbacks": [Nodes()]}])
+async def test_a_node_that_fails_ends_the_other_steps_of_its_round(config):
+    is_at_work, was_ended = asyncio.Event(), asyncio.Event()
+
+    async def fails(_: Any) -> str:
+        await is_at_work.wait()
+        raise StorageError("a disk", "It is full.", "Make room.")
+
+    async def works(_: Any) -> str:
+        is_at_work.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            was_ended.set()
+        return "Painted."
+
+    with ScriptedModel({"think": COMPLEX + TWO}) as model, pytest.raises(StorageError) as caught:
+        await run(two(model, fails, works), "Go.", config=config)
+    assert "'specialist_first'" in " ".join(caught.value.__notes__)
+    assert was_ended.is_set()
