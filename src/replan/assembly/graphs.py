@@ -121,8 +121,8 @@ def compile_graph(
     graph = TeamGraph.of(
         nodes.compile(checkpointer=saver_for(checkpointer, inner), store=store, name=team.name)
     )
-    # Runs that nothing keeps have a graph of their own. One without a host is the same.
-    is_kept = bool(checkpointer) or served or seen != "always" or services.is_direct
+    # Runs that nothing keeps have a graph of their own.
+    is_kept = bool(checkpointer) or served or seen != "always"
     unseen = partial(compile_graph, team, services, None, store, seen="never")
     input_guard = InputGuard(
         partial(check_input, services=services),
