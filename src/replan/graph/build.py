@@ -128,8 +128,8 @@ _ASKING = ("think", "plan_creation", "feedback", "plan_update")
 def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]:
     """The nodes that go on as far as they can in their own super-step.
 
-    Without a host, no model is asked between them. Where the state is seen at rest, what asks a
-    model begins a super-step, so that a failure leaves what was done before it.
+    Without a host, no model is asked between them. Where the state is seen at rest, a super-step
+    asks a model once, so that a failure leaves what was asked before it.
     """
     if seen == "always" and not services.is_direct:
         return {}
@@ -148,21 +148,20 @@ def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]
         "plan_update": (plan_update, _by(approval_branch)),
         "final_answer": (final_answer, after_answer),
     }
-    apart, steps = _ENTRIES, dict[str, Node]()
-    if services.is_direct or seen == "never":
+    entries, asking, steps = _ENTRIES, (), dict[str, Node]()
+    if services.is_direct:
         ways["user_input"] = (user_input, _to("plan_execution"))
-    else:
-        apart = _ASKING
+    elif seen == "at_rest":
+        entries, asking = (*_ENTRIES, *_ASKING), _ASKING
         ways = {name: (node, _before_asking(way, services)) for name, (node, way) in ways.items()}
-    entries = apart
     if seen == "never":
-        # A person who is asked finds the state as it was before.
-        apart = ("user_input",)
         names = (card.name for card in services.team)
         steps = {specialist_node(name): partial(specialist, services=services) for name in names}
     stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
     channels = cast("Any", graph.channels)
-    return {name: in_one(name, apart, stages, channels, steps) for name in entries}
+    return {
+        name: in_one(name, asking, stages, channels, steps) for name in entries if name in stages
+    }
 
 
 def _before_asking(way: Way, services: Services) -> Way:

@@ -24,13 +24,16 @@ from replan.state.limits import RunSettings
 Way = Callable[[EnhancedState, RunnableConfig], Awaitable[Any]]
 """Says what follows a node."""
 
+_APART = ("user_input",)
+"""What begins a super-step of its own: a person who is asked finds the state as it was before."""
+
 Changes = Mapping[str, Any]
 """What a node makes of the state."""
 
 
 def in_one(
     first: str,
-    apart: Collection[str],
+    asking: Collection[str],
     stages: Mapping[str, tuple[Node, Way]],
     channels: Mapping[str, Any],
     steps: Mapping[str, Node],
@@ -39,7 +42,7 @@ def in_one(
 
     Args:
         first: The node that it begins with.
-        apart: The nodes that begin a super-step of their own.
+        asking: The nodes of which this one does at most one.
         stages: The nodes by their names, and what follows each.
         channels: How each key of the state takes changes.
         steps: The nodes of specialists that do their steps in this node, too, by their names.
@@ -50,6 +53,7 @@ def in_one(
     ) -> Command[Any]:
         changed = _ChangedState(cast("dict[str, Any]", {**state}), channels)
         following: Any = first
+        apart: Collection[str] = _APART
         # A run that is to stop does so where it would between two super-steps.
         while not (changed.update and (following in apart or runtime.drain_requested)):
             if steps and _are_sends(following):
@@ -60,6 +64,7 @@ def in_one(
                 following = "result_collector"
             elif isinstance(following, str) and following in stages:
                 node, way = stages[following]
+                apart = (*_APART, *asking) if following in asking else apart
                 as_itself = as_node(config, following)
                 changed.take(
                     [await _noted(following, first, node(changed.state, runtime, as_itself))]
