@@ -127,11 +127,6 @@ async def test_of_more_tools_than_can_be_used_those_that_are_granted_are():
     problem = r"more than 2,000 of its tools fit \*. Grant fewer, by their names"
     with pytest.raises(ToolServerError, match=f"tool server t: {problem}"):
         await GrantedTools({"t": server}, ["t/*"], ()).now()
-    await server.aclose()
-
-
-async def test_a_tool_that_a_server_does_not_have_is_named():
-    server = program(tools="['get']")
     with pytest.raises(ToolServerError, match=r"t: it has no tool t/none\.$"):
         await GrantedTools({"t": server}, ["t/none"], ()).now()
     with pytest.raises(ToolServerError, match="tool server t: it has no tool pay"):
