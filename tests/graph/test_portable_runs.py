@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 
 from replan import (
     ExecutionContext,
@@ -26,6 +26,7 @@ from replan.errors import ContextError
 from replan.runs.reads import state_of
 from replan.runs.snapshots import config_of
 from replan.testing import ScriptedModel, always
+from replan.views.run.overview import used_text
 from scripts import COMPLETE
 
 PLAN = """\
@@ -346,6 +347,36 @@ async def test_what_was_spent_stays_spent(elsewhere):
             result = await (await there.answer("r", "blue"))
             assert (await there.storage.log.spent("r"))["run"].calls == 2
     assert (result.outcome, result.usage.calls) == ("completed", 2)
+
+
+async def test_the_calls_before_are_not_said_to_have_never_ended(elsewhere):
+    think = "---\ncomplexity: complex\n---\n" + PLAN
+    with ScriptedModel({"think": think}) as model:
+        async with open_runtime(World().team(model), storage=":memory:") as here:
+            await here.run("Paint the hall.", run_id="r")
+            run, before = sent(await here.export("r")), used_text(await here.get("r"))
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        async with open_runtime(World().team(model), storage=elsewhere) as there:
+            await there.adopt(run)
+            adopted = used_text(await there.get("r"))
+            result = await (await there.answer("r", "blue"))
+            after = await there.get("r")
+    assert adopted == before
+    assert used_text(after).startswith("2 model calls, ")
+    assert after.calls.total_tokens == result.usage.total_tokens
+    assert (after.calls.unfinished_calls, after.calls.uncounted_tokens) == (0, 0)
+
+
+async def test_the_calls_of_a_graph_that_is_called_by_itself_have_ended(tmp_path):
+    think = "---\ncomplexity: complex\n---\n" + PLAN
+    with ScriptedModel({"think": think, "feedback": COMPLETE}) as model:
+        async with open_runtime(World().team(model), storage=tmp_path / "runs.sqlite") as here:
+            await here.run("Paint the hall.", run_id="r")
+            record = await here.storage.runs.get("r")
+            answers = {"2/painter/1": "blue"}
+            await here.graph.ainvoke(Command(resume=answers), config_of(record.thread_id))
+            used = used_text(await here.get("r"))
+    assert used.startswith("2 model calls, ")
 
 
 async def test_a_run_whose_graph_waits_stays_and_says_what_its_step_has_done(tmp_path):

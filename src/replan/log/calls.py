@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from replan.events.types import Event, MemorySummary, ModelCompleted, ModelInvoked
-from replan.state.usage import CUT_OFF, TokenCount, Usage
+from replan.state.usage import CUT_OFF, TokenCount, Usage, sums_of
 
 if TYPE_CHECKING:
     from replan.log.amounts import Spending
@@ -34,21 +34,36 @@ class Calls(TokenCount):
     unfinished_cost: float = 0.0
     seconds: float = 0.0
 
-    @classmethod
-    def of(cls, usage: Usage) -> Self:
-        """What the state of a run has of them."""
-        return cls(**{name: getattr(usage, name) for name in TokenCount.model_fields})
+
+def with_usage(calls: Calls, usage: Usage) -> Calls:
+    """Return what the state of a run counted, where its events do not tell of all calls.
+
+    Those of an imported run do not, and those of a run that a graph called by itself worked on.
+    """
+    counted = sums_of(count for name, count in usage.by.items() if name != CUT_OFF)
+    return calls.replace(**counted) if counted["calls"] > calls.calls else calls
 
 
-def with_charged(calls: Calls, charged: Spending) -> Calls:
-    """Return all that was charged: calls of which no event tells, yet or ever, have not ended."""
-    unfinished = max(calls.unfinished_calls, charged.calls - calls.calls)
-    has_any = unfinished or calls.uncounted_calls
+def with_charged(calls: Calls, charged: Spending, reserved: Spending) -> Calls:
+    """Return all that was charged.
+
+    Args:
+        calls: The calls of which events tell, or the state.
+        charged: What was charged in all.
+        reserved: What of it is reserved for calls that have no end. All else has one, whether an
+            event tells of it or not.
+    """
+    unfinished = max(calls.unfinished_calls, reserved.calls)
+    untold = max(0, charged.calls - calls.calls - unfinished)
+    has_any = unfinished or untold or calls.uncounted_calls
     # Sums of the same amounts in another order differ in their last digits.
     more = max(0.0, round(charged.cost - calls.known_cost, 12))
+    unfinished_cost = min(more, reserved.cost) if untold else more
     return calls.replace(
+        calls=calls.calls + untold,
+        known_cost=calls.known_cost + (more - unfinished_cost if untold else 0.0),
         unfinished_calls=unfinished,
-        unfinished_cost=more if unfinished else 0.0,
+        unfinished_cost=unfinished_cost if unfinished else 0.0,
         uncounted_tokens=max(0, charged.tokens - calls.total_tokens) if has_any else 0,
     )
 

@@ -18,8 +18,8 @@ from pydantic import Field, JsonValue
 from replan.base.secrets.known import MASK
 from replan.base.values import Value, restored
 from replan.events.types import Event, RunSteered, ToolCompleted
-from replan.log.amounts import Spending
-from replan.log.calls import Calls, with_charged
+from replan.log.amounts import NOTHING, Spending
+from replan.log.calls import Calls, with_charged, with_usage
 from replan.log.equal_calls import EqualCall
 from replan.log.fold import (
     HANDED_IN,
@@ -32,7 +32,15 @@ from replan.log.fold import (
     counts_in,
 )
 from replan.log.kept_events import events_of
-from replan.log.rows import REPORT, LedgerEntry, Request, Rows, requests_in, spent_in
+from replan.log.rows import (
+    REPORT,
+    LedgerEntry,
+    Request,
+    Rows,
+    requests_in,
+    reserved_in,
+    spent_in,
+)
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.artifacts import Artifact
@@ -88,6 +96,8 @@ class RunReport(StateFacts):
     last_seen_at: datetime  # the time of its last sign of life: now, while a process works on it
     labels: dict[str, str]  # what it is found by
     spent: dict[str, Spending]  # what each scope of its limits was charged
+    # What of it is reserved for calls without an end: still at work, or cut off.
+    reserved: Spending = Field(default=NOTHING, exclude_if=lambda amount: amount == NOTHING)
     pending_questions: tuple[Question, ...] = ()  # what it waits for
     # Calls of other runs that equal those that it asks about, by the keys of the questions.
     equal_calls: dict[str, EqualCall] = Field(default_factory=dict[str, EqualCall])
@@ -386,15 +396,13 @@ class RunReport(StateFacts):
 
     @cached_property
     def calls(self) -> Calls:
-        """All calls of models; of a run whose events report none, as its state has them.
+        """All calls of models; of a run whose events do not report all, as its state has them.
 
         Where only its last events were read, its end has the counts.
         """
-        calls = self._counts[1]
-        if not (calls.calls or calls.unfinished_calls):
-            calls = Calls.of(self.usage)
+        calls = with_usage(self._counts[1], self.usage)
         charged = self.spent.get("run")
-        return calls if charged is None else with_charged(calls, charged)
+        return calls if charged is None else with_charged(calls, charged, self.reserved)
 
     @property
     def anomalies(self) -> Anomalies:
@@ -437,6 +445,7 @@ def kept_report(rows: Rows, run_id: str, last: int | None = None) -> Mapping[str
     return {
         **dict(facts),
         "spent": dict(spent_in(rows)),
+        "reserved": reserved_in(rows),
         "requests": masked(requests_in(rows, run_id), facts.questions) if last is None else (),
         "events": tuple(events_of(run_id, logged)),
     }

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 
 from replan.errors import StorageError
 from replan.events.announcement import Announcement
-from replan.log.amounts import Spending
+from replan.log.amounts import NOTHING, Spending
 from replan.plan.model import Value
 from replan.state.outcomes import AttemptOutcome
 
@@ -109,6 +109,7 @@ class Reported(NamedTuple):
     events: Sequence[LoggedEvent]
     requests: Sequence[Request]  # all that was ever asked of it, in their order
     spent: Mapping[str, Spending]  # what each scope has spent, open reservations in full
+    reserved: Spending  # the open reservations of the run
 
 
 class NewRow(NamedTuple):
@@ -242,6 +243,12 @@ def below(rows: Rows, prefix: str) -> Sequence[tuple[str, Any]]:
 def spent_in(rows: Rows) -> Mapping[str, Spending]:
     """What each scope has spent, open reservations in full."""
     return {scope: settled + reserved for scope, (settled, reserved) in rows.totals().items()}
+
+
+def reserved_in(rows: Rows) -> Spending:
+    """What is reserved for calls of a run that have no end."""
+    _, reserved = rows.totals().get("run", (NOTHING, NOTHING))
+    return reserved
 
 
 def requests_in(rows: Rows, run_id: str) -> Sequence[Request]:

@@ -59,6 +59,7 @@ from replan.log.rows import (
     below,
     in_order,
     requests_in,
+    reserved_in,
     span,
     spent_in,
 )
@@ -309,7 +310,8 @@ class RunLog:
         """What a report shows of a run, all as of one moment; its events from a number on."""
 
         def work(rows: Rows) -> Reported:
-            return Reported(rows.events(after), requests_in(rows, run_id), spent_in(rows))
+            spent, reserved = spent_in(rows), reserved_in(rows)
+            return Reported(rows.events(after), requests_in(rows, run_id), spent, reserved)
 
         return await self._read(run_id, work)
 

@@ -144,6 +144,7 @@ async def _read(
         **dict(facts),
         **entered,
         spent=dict(rows.spent),
+        reserved=rows.reserved,
         pending_questions=questions,
         is_held=is_held,
         requests=masked(rows.requests, facts.questions),
