@@ -134,11 +134,12 @@ async def test_a_run_that_was_killed_behind_its_end_is_over(storage):
     assert await recovered(storage) == type(recovery)()
 
 
-async def test_a_run_that_waits_is_left_alone_until_its_answer_is_there(storage):
+@pytest.mark.parametrize("is_killed", [True, False])
+async def test_a_run_that_waits_is_left_alone_until_its_answer_is_there(storage, is_killed):
     async with Shop().open(storage) as runtime:
         assert (await runtime.run(ASKS, run_id="r")).outcome == "waiting"
-    assert reasons(await recovered(storage)) == {"r": "waiting"}
-    await killed(storage, "r")
+    if is_killed:
+        await killed(storage, "r")
     assert reasons(await recovered(storage)) == {"r": "waiting"}
     async with Shop().open(storage) as runtime:
         (ask,) = (await runtime.get("r")).pending_questions
