@@ -20,8 +20,10 @@ from replan.log.reasons import why_ended
 from replan.log.rows import Request
 from replan.runs.statuses import PAGE
 from replan.views.run.evidence import evidence_of
+from replan.views.run.history import history_lines
 from replan.views.run.next_steps import next_lines
 from replan.views.run.open_asks import pending_lines
+from replan.views.run.overview import duration_text
 from scripts import THREAD
 
 PLAN = {"plan": "# Chain\n\n- [ ] 1. One @worker\n- [ ] 2. Two @worker (after 1)\n"}
@@ -145,6 +147,26 @@ async def test_a_run_that_waits_is_left_alone_until_its_answer_is_there(storage,
         (ask,) = (await runtime.get("r")).pending_questions
     await answered(storage, ask)
     assert outcomes(await recovered(storage)) == {"r": "completed"}
+
+
+async def test_a_run_that_was_answered_is_not_said_to_have_waited_for_a_person(storage):
+    def in_an_hour():
+        return datetime.now(UTC) + timedelta(hours=1)
+
+    async with Shop().open(storage) as runtime:
+        await runtime.run(ASKS, run_id="r")
+        (ask,) = (await runtime.get("r")).pending_questions
+    await answered(storage, ask)
+    await killed(storage, "r")
+    async with Shop().open(storage, clock=in_an_hour) as runtime:
+        rests = await runtime.get("r")
+        await runtime.resume_interrupted()
+        report = await runtime.get("r")
+    assert rests.waited < 60
+    assert report.waited < 60 < report.idle
+    (resumed,) = [line for line in history_lines(report) if "resumed" in line]
+    assert "nobody worked on it for 1:00:00" in resumed
+    assert "with nobody at work" in duration_text(report)
 
 
 async def answered(storage, ask):

@@ -71,6 +71,8 @@ class Pause:
     ended: datetime | None  # None: it still lasts
     why: str  # `waiting`, `interrupted` or `failed`; `killed` if it could not be recorded
     by: str = ""  # who continued it
+    # When it had its last answer, if it waited for one and nobody continued it then.
+    answered_at: datetime | None = None
 
 
 class Anomalies(Value):

@@ -50,6 +50,9 @@ from replan.state.usage import Usage
 
 LAST_EVENTS = 2  # of a run that is over: its end, and a summary of the conversation after it
 
+LEAST_LEFT = 1.0
+"""Seconds after an answer that are told, if nobody continues the run; to begin takes some, too."""
+
 NOT_PLANNED = "began before the plan, which does not have it"
 """What is said about a step that began while the plan was written, and that the plan lacks."""
 
@@ -202,7 +205,7 @@ class RunReport(StateFacts):
     @property
     def waited(self) -> float:
         """Seconds in which it waited for a person."""
-        return self._seconds_paused("waiting")
+        return self._seconds_paused("waiting") - self._answered
 
     @property
     def unknown(self) -> float:
@@ -212,7 +215,17 @@ class RunReport(StateFacts):
     @property
     def idle(self) -> float:
         """Seconds without work on it, other than waiting for a person."""
-        return self._seconds_paused("interrupted", "failed", "over")
+        return self._seconds_paused("interrupted", "failed", "over") + self._answered
+
+    @property
+    def _answered(self) -> float:
+        """Seconds in which nobody continued it although it was answered."""
+        times = (
+            (pause.ended or self.ended) - pause.answered_at
+            for pause in self.pauses
+            if pause.answered_at is not None
+        )
+        return sum(times, timedelta()).total_seconds()
 
     def _seconds_paused(self, *why: str) -> float:
         pauses_of_run = [
@@ -235,7 +248,17 @@ class RunReport(StateFacts):
         if self.outcome in ("waiting", "interrupted") and fold.why_paused != "over":
             since = last if fold.why_paused else max(last, self.last_seen_at)
             pauses.append(Pause(began=since, ended=None, why=fold.why_paused or "killed"))
-        return tuple(pauses)
+        return tuple(map(self._with_answer, pauses))
+
+    def _with_answer(self, pause: Pause) -> Pause:
+        """A pause with the time from which nobody had to be waited for, if it lasted on."""
+        ended = pause.ended or self.ended
+        if pause.why != "waiting" or (pause.ended is None and self.unanswered):
+            return pause
+        answers = (request.at for request in self.requests if request.kind == "answer")
+        at = max((at for at in answers if pause.began <= at <= ended), default=ended)
+        is_left = (ended - at).total_seconds() >= LEAST_LEFT
+        return replace(pause, answered_at=at) if is_left else pause
 
     @cached_property
     def revisions(self) -> tuple[Revision, ...]:

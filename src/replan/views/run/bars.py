@@ -1,6 +1,6 @@
 """A run as rows of bars over time: what worked, waited, failed, and when nothing was at work."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,6 +19,7 @@ _PAUSES = {
     "waiting": ("waiting", "waited for a person"),
     "killed": ("killed", "killed: nobody knows how long it worked"),
 }
+_IDLE = ("idle", "nobody worked on it")
 _KINDS = {"cancelled": "cut-off", "unknown_outcome": "killed"}
 ALL = "all"
 """The name of the row of the whole run."""
@@ -142,9 +143,12 @@ def _at_work(report: RunReport, scale: _Scale) -> Iterator[Bar]:
         yield from scale.bar(since, report.ended, "running", "the run")
 
 
-def _pause(pause: Pause, report: RunReport, scale: _Scale) -> Iterable[Bar]:
-    kind, why = _PAUSES.get(pause.why, ("idle", "nobody worked on it"))
-    return scale.bar(pause.began, pause.ended or report.ended, kind, why)
+def _pause(pause: Pause, report: RunReport, scale: _Scale) -> Iterator[Bar]:
+    kind, why = _PAUSES.get(pause.why, _IDLE)
+    ended = pause.ended or report.ended
+    yield from scale.bar(pause.began, pause.answered_at or ended, kind, why)
+    if pause.answered_at is not None:
+        yield from scale.bar(pause.answered_at, ended, *_IDLE)
 
 
 def _host(report: RunReport, scale: _Scale) -> Row:

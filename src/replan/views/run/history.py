@@ -126,8 +126,13 @@ def _resumed_text(pause: Pause, began: datetime) -> str:
     if pause.why == "killed":
         between = f"some time between {time_text(pause.began, began)} and {time_text(ended, began)}"
         return f"resumed{by}, after its process had been killed, {between}"
-    what = "it waited for a person" if pause.why == "waiting" else "nobody worked on it"
-    return f"resumed{by}{f' ({what} for {seconds(lasted)})' if lasted >= LEAST_TOLD else ''}"
+    waited = lasted if pause.why == "waiting" else 0.0
+    if pause.answered_at is not None:
+        waited = (pause.answered_at - pause.began).total_seconds()
+    parts = {"it waited for a person": waited, "nobody worked on it": lasted - waited}
+    told = [f"{what} for {seconds(each)}" for what, each in parts.items() if each >= LEAST_TOLD]
+    pauses = ", then ".join(told)
+    return f"resumed{by}{f' ({pauses})' if told else ''}"
 
 
 def _event_lines(
