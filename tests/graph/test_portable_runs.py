@@ -26,6 +26,7 @@ from replan.errors import ContextError
 from replan.runs.reads import state_of
 from replan.runs.snapshots import config_of
 from replan.testing import ScriptedModel, always
+from replan.views.run.history import history_lines
 from replan.views.run.overview import used_text
 from scripts import COMPLETE
 
@@ -109,6 +110,27 @@ async def test_the_attempts_before_are_told_in_the_order_of_their_times(elsewher
         "run_stopped",
     ]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("approval", ["never", "always"])
+async def test_the_history_says_that_a_run_came_from_elsewhere(approval, elsewhere, tmp_path):
+    asks = RunSettings(approval=approval)
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        team = World().team(model)
+        async with open_runtime(team, storage=tmp_path / "here.sqlite") as here:
+            await here.run({"plan": PLAN}, run_id="r", settings=asks)
+            assert not any("imported" in line for line in history_lines(await here.get("r")))
+            run = sent(await here.export("r"))
+        async with open_runtime(team, storage=elsewhere) as there:
+            await there.adopt(run)
+            *_, rests = history_lines(await there.get("r"))
+            (ask,) = (await there.resume("r")).pending_questions
+            answer = "approve" if ask.kind == "plan" else "blue"
+            await (await there.answer("r", {ask.key: answer}))
+            report = await there.get("r")
+    came = "imported, and its beginning is told where it came from; now it waits for a person"
+    assert rests.endswith(came)
+    assert not any("killed" in line for line in history_lines(report))
 
 
 async def test_a_run_keeps_its_title(elsewhere, tmp_path):

@@ -7,6 +7,7 @@ event that is read: the state has it, or the log by a reference.
 
 from datetime import datetime
 from functools import cached_property
+from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, field_serializer
@@ -675,6 +676,7 @@ class RunStopped(BaseEvent):
 
     `reason` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
     `error`. `by` says who requested it, `seconds` the time at work since the run began.
+    `is_imported` of a run that another process exported then: its events before are there.
     """
 
     type: Literal["run_stopped"] = "run_stopped"
@@ -682,6 +684,7 @@ class RunStopped(BaseEvent):
     by: str = ""
     error: str = ""
     seconds: float = 0.0
+    is_imported: bool = Field(default=False, exclude_if=not_)
 
     @property
     def outcome(self) -> Literal["waiting", "interrupted"]:

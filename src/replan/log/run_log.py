@@ -376,13 +376,14 @@ class RunLog:
 
         return await self._read(run_id, work)
 
-    async def adopt(self, run_id: str, rows: RunRows, *, waits: bool = False) -> None:
+    async def adopt(self, run_id: str, rows: RunRows, at: datetime, *, waits: bool = False) -> None:
         """Copy all rows of a run from another log; a run that has rows here keeps those.
 
-        Its events are those of its attempts, and that it `waits` or was stopped. The same again is
-        harmless: its receipt may have been lost.
+        Its events are those of its attempts, and that it was imported, and `waits` or was stopped:
+        since its last attempt, or without one since now, which is `at`. The same again is harmless:
+        its receipt may have been lost.
         """
-        imported = [*_imported(run_id, rows, waits=waits)]
+        imported = [*_imported(run_id, rows, at, waits=waits)]
 
         def work(here: Rows) -> None:
             if here.every(0):
@@ -629,7 +630,7 @@ def _result(key: str, result: SpecialistResult) -> NewRow:
     return NewRow(f"{RESULT}{key}", "specialist_completed", value)
 
 
-def _imported(run_id: str, rows: RunRows, *, waits: bool) -> Iterable[NewRow]:
+def _imported(run_id: str, rows: RunRows, at: datetime, *, waits: bool) -> Iterable[NewRow]:
     timed = list[tuple[datetime, NewRow]]()
     for each in rows.attempts:
         entry = each.replace(run_id=run_id)
@@ -645,10 +646,10 @@ def _imported(run_id: str, rows: RunRows, *, waits: bool) -> Iterable[NewRow]:
             timed.append((each.ended_at, row._replace(event=entry_of(ended))))
     # Attempts may have been at work side by side.
     yield from (row for _, row in sorted(timed, key=lambda pair: pair[0]))
-    if rows.attempts:
-        at = max(entry.ended_at or entry.started_at for entry in rows.attempts)
-        rests = RunStopped(run_id=run_id, at=at, reason="waiting" if waits else "interrupted")
-        yield NewRow(f"{EVENT}adopted", rests.type, event=entry_of(rests))
+    ends = (entry.ended_at or entry.started_at for entry in rows.attempts)
+    reason = "waiting" if waits else "interrupted"
+    rests = RunStopped(run_id=run_id, at=max(ends, default=at), reason=reason, is_imported=True)
+    yield NewRow(f"{EVENT}adopted", rests.type, event=entry_of(rests))
     for key, result in rows.results.items():
         yield _result(key, result)
     for key, value in rows.notes:

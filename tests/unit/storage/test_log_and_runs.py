@@ -134,8 +134,8 @@ async def test_a_run_is_adopted_with_all_of_its_rows(storage):
     assert [key for key, _ in rows.notes] == ["z", "a", "m"]
     assert rows.spent["run"] == Spending(calls=2, tokens=11, cost=0.125)
     sent = RunRows.model_validate_json(rows.model_dump_json())
-    await elsewhere.adopt("r", sent)
-    await log.adopt("copy", await elsewhere.export("r"))
+    await elsewhere.adopt("r", sent, LATER)
+    await log.adopt("copy", await elsewhere.export("r"), LATER)
     here, there = await log.export("copy"), await elsewhere.export("r")
     of_this = [each.replace(run_id="r") for each in here.attempts]
     assert plain(here.replace(attempts=of_this)) == plain(there) == plain(sent)
@@ -144,7 +144,7 @@ async def test_a_run_is_adopted_with_all_of_its_rows(storage):
 async def test_what_was_adopted_goes_on_as_if_it_had_begun_here(storage):
     elsewhere, log = memory_log(), storage.log
     await with_rows(elsewhere, "r")
-    await log.adopt("r", await elsewhere.export("r"))
+    await log.adopt("r", await elsewhere.export("r"), LATER)
     known = await log.started(attempt("a", 2, at=LATER), "answers for this, too")
     assert known is not None
     assert known.text == "ok"
@@ -161,7 +161,7 @@ async def test_a_run_that_has_rows_keeps_them_and_adopts_none(storage):
     await with_rows(elsewhere, "r")
     await log.note("r", "a", "mine")
     before = await log.export("r")
-    await log.adopt("r", await elsewhere.export("r"))
+    await log.adopt("r", await elsewhere.export("r"), LATER)
     assert await log.export("r") == before
     assert before.notes == (("a", "mine"),)
 

@@ -241,8 +241,9 @@ async def put_on_thread(run: PortableRun, graph: Graph, log: RunLog, thread_id: 
             f"The run '{run.run_id}' waits for a graph of {run.asked[0].who or 'a step'}, which "
             "only the storage that it began in can continue. Take the turn there, or begin again."
         )
-    await log.adopt(run.run_id, run.rows, waits=run.waits)
-    await services_in(graph).threads.adopt(run.run_id, run.threads)
+    services = services_in(graph)
+    await log.adopt(run.run_id, run.rows, services.clock(), waits=run.waits)
+    await services.threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
     update = {key: value if key in plain else Overwrite(value) for key, value in run.state.items()}
     edit: Any = Command(update=update, goto=run.next)

@@ -258,10 +258,11 @@ def _without_fingerprint(row: JsonValue) -> JsonValue:
 
 
 def _stopped_text(event: events.RunStopped) -> str:
+    came = "imported, and its beginning is told where it came from; " if event.is_imported else ""
     if event.reason == "waiting":
-        return "now it waits for a person"
+        return f"{came}now it waits for a person"
     by = f" by {one_line(event.by)}" if event.by else ""
-    return f"stopped, {event.reason}{by}{_after_colon(event.error)}"
+    return f"{came}stopped, {event.reason}{by}{_after_colon(event.error)}"
 
 
 def _line(event: events.Event) -> str:
