@@ -1,10 +1,17 @@
 """A run that goes back to an older checkpoint: its log says so, and nothing is done twice."""
 
+import re
+from datetime import UTC, datetime
+
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan import Host, RunSettings, Specialist, Team, build_graph, open_storage
+from replan import Host, RunSettings, Specialist, Team, build_graph, open_runtime, open_storage
+from replan.ports.run_book import RunRecord
+from replan.runs.reports import read_report
+from replan.runs.travel.exported_run import exported, opened_export
 from replan.testing import ScriptedModel, always
+from replan.views.run.history import history_lines
 from scripts import COMPLETE, THREAD
 
 pytestmark = pytest.mark.one_store
@@ -20,9 +27,8 @@ class Works:
         self.storage, self.did = storage, []
         model = ScriptedModel({"feedback": always(COMPLETE)})
         worker = Specialist(name="a", intended_use="Works.", run=self.work, effects="keyed")
-        self.graph = build_graph(
-            Team(host=Host(model=model), specialists=[worker]), storage=storage
-        )
+        self.team = Team(host=Host(model=model), specialists=[worker])
+        self.graph = build_graph(self.team, storage=storage)
 
     def work(self, context):
         step = context.plan_step
@@ -39,6 +45,14 @@ class Works:
             if is_next and each.values.get("current_round") == number:
                 return each.config
         raise AssertionError(number)
+
+    async def told(self, run_id):
+        """What the history of a run says of where it went back to."""
+        at = datetime.now(UTC)
+        times = {"started_at": at, "updated_at": at}
+        record = RunRecord(run_id=run_id, thread_id="t", outcome="completed", **times)
+        lines = history_lines(await read_report(self.graph, self.storage, record, at))
+        return [re.sub(r"\S+:\d\d\b", "TIME", line) for line in lines if " to its " in line]
 
     async def forks(self, run_id):
         rows = await self.storage.log.rows(run_id)
@@ -59,6 +73,7 @@ async def test_a_run_that_only_goes_on_forks_nowhere(works):
     state = await works.run(given={"plan": CHAIN})
     assert (state["outcome"], works.did) == ("completed", [1, 2, 3])
     assert await works.forks(state["run_id"]) == []
+    assert await works.told(state["run_id"]) == []
 
 
 async def test_a_fork_without_an_edit_uses_what_is_on_record(works):
@@ -87,6 +102,9 @@ async def test_two_forks_of_one_run_do_each_work_once(works):
     assert [each["checkpoint"] for each in await works.forks(state["run_id"])] == [
         older["configurable"]["checkpoint_id"]
     ] * 2
+    assert (
+        await works.told(state["run_id"]) == ["TIME forked to its state of TIME, after step 1"] * 2
+    )
 
 
 async def test_a_rollback_says_where_the_thread_stands_again(works):
@@ -97,7 +115,29 @@ async def test_a_rollback_says_where_the_thread_stands_again(works):
     await works.storage.checkpointer.adelete_for_runs(["second"])
     (back,) = await works.forks(first["run_id"])
     assert back["checkpoint"] == stands
+    told = await works.told(first["run_id"])
+    assert told == ["TIME rolled back to its state of TIME, after step 3"]
     assert (await works.graph.aget_state(THREAD)).values["run_id"] == first["run_id"]
+
+
+async def test_the_history_and_the_export_of_a_run_say_where_it_was_forked(where, tmp_path):
+    async with open_storage(where) as storage:
+        works = Works(storage)
+        async with open_runtime(works.team, storage=storage) as runtime:
+            run = await runtime.run({"plan": CHAIN}, run_id="r", settings=IN_STEPS)
+            record = await storage.runs.get("r")
+            config = {"configurable": {"thread_id": record.thread_id}}
+            history = [each async for each in runtime.graph.aget_state_history(config)]
+            older = [each for each in history if each.next == ("plan_execution",)]
+            for each in older[:2]:
+                await runtime.graph.ainvoke(None, each.config, context=IN_STEPS)
+            report = await runtime.get("r")
+            whole = await read_report(runtime.graph, storage, record, report.last_seen_at)
+    assert run.outcome == "completed"
+    told = [line for line in history_lines(report) if " forked to its state of " in line]
+    assert [line.rpartition(", ")[2] for line in told] == ["after step 2", "after step 1"]
+    (tmp_path / "r.json").write_text(exported(whole, report.last_seen_at))
+    assert opened_export(tmp_path / "r.json").forks == report.forks
 
 
 async def test_a_thread_that_is_deleted_takes_its_logs_along(works):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from operator import not_
 from typing import Any, Self
 
 from pydantic import Field, JsonValue
@@ -34,6 +35,7 @@ from replan.log.fold import (
 from replan.log.kept_events import events_of
 from replan.log.rows import (
     REPORT,
+    Fork,
     LedgerEntry,
     Request,
     Rows,
@@ -108,6 +110,8 @@ class RunReport(StateFacts):
     is_queued: bool = False  # whether its work waits in a queue
     requests: tuple[Request, ...]  # what was asked of it, by whom: answers, decisions, stops
     events: tuple[Event, ...]  # what happened, in its order
+    # When it went back to an older state of its own.
+    forks: tuple[Fork, ...] = Field(default=(), exclude_if=not_)
     # Live only: what steps at work wrote since their last event, by step and specialist; what a
     # pipeline outside a plan writes is that of step 0.
     drafts: dict[tuple[int, str], str] = Field(

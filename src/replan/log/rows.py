@@ -23,7 +23,7 @@ Totals = tuple[Spending, Spending]
 # What keys of rows begin with; those of values that are appended by name have none of these.
 ATTEMPT, END, RESULT = "attempt/", "end/", "result/"
 RESERVED, SETTLED, REQUEST, TAKEN = "reserved/", "settled/", "request/", "taken/"
-EVENT, SUPERSEDED, REPORT = "event/", "superseded/", "report/"
+EVENT, SUPERSEDED, REPORT, FORKED = "event/", "superseded/", "report/", "forked/"
 
 
 class KeptText(NamedTuple):
@@ -103,6 +103,15 @@ class LedgerEntry(Attempt):
     error: str = ""  # why it failed
 
 
+class Fork(Value):
+    """That a run continues from an older state of its own."""
+
+    at: datetime  # when it went back
+    state_at: datetime | None  # when it was in that state; None: before anything was on record
+    step_id: int | None  # the step that had ended last then; None: no step had
+    is_rollback: bool  # whether what came later was removed, and not left behind
+
+
 class Reported(NamedTuple):
     """The rows of a run that its report shows, all as of one moment."""
 
@@ -110,6 +119,7 @@ class Reported(NamedTuple):
     requests: Sequence[Request]  # all that was ever asked of it, in their order
     spent: Mapping[str, Spending]  # what each scope has spent, open reservations in full
     reserved: Spending  # the open reservations of the run
+    forks: Sequence[Fork]  # in their order
 
 
 class NewRow(NamedTuple):
@@ -249,6 +259,28 @@ def reserved_in(rows: Rows) -> Spending:
     """What is reserved for calls of a run that have no end."""
     _, reserved = rows.totals().get("run", (NOTHING, NOTHING))
     return reserved
+
+
+def forks_in(rows: Rows) -> Sequence[Fork]:
+    """The forks and rollbacks of a run, in their order; only if it has one, all rows are read."""
+    if not below(rows, FORKED):
+        return ()
+    forks = list[Fork]()
+    every = rows.every(0)
+    for row in every:
+        if row.key.startswith(FORKED):
+            value: Any = row.value
+            before = [each for each in every if each.number <= value["row"]]
+            results: list[Any] = [each.value for each in before if each.key.startswith(RESULT)]
+            fork = Fork(
+                at=row.at,
+                state_at=before[-1].at if before else None,
+                step_id=results[-1]["step_id"] if results else None,
+                # One who goes on from there is named by what it wrote.
+                is_rollback=row.key == f"{FORKED}{value['checkpoint']}",
+            )
+            forks.append(fork)
+    return forks
 
 
 def requests_in(rows: Rows, run_id: str) -> Sequence[Request]:

@@ -33,6 +33,7 @@ from replan.log.rows import (
     ATTEMPT,
     END,
     EVENT,
+    FORKED,
     REPORT,
     REQUEST,
     RESERVED,
@@ -57,6 +58,7 @@ from replan.log.rows import (
     Totals,
     begun_already,
     below,
+    forks_in,
     in_order,
     requests_in,
     reserved_in,
@@ -74,7 +76,10 @@ TOLD = "told/"  # the prefix of notes that say which warnings an event has repor
 ACTED = "acted/"  # the prefix of the notes about tools that did something that must not be repeated
 DOUBTED = "doubted/"  # the prefix of notes about attempts in doubt that failed without a question
 
-_FAMILIES = (ATTEMPT, END, RESULT, RESERVED, SETTLED, REQUEST, TAKEN, EVENT, SUPERSEDED, REPORT)
+_FAMILIES = (
+    *(ATTEMPT, END, RESULT, RESERVED, SETTLED, REQUEST, TAKEN, EVENT, SUPERSEDED, REPORT),
+    FORKED,  # it names another row of this log by its number
+)
 NEXT = "\x01"  # a key with this behind it is the first one behind that key alone
 
 
@@ -311,7 +316,8 @@ class RunLog:
 
         def work(rows: Rows) -> Reported:
             spent, reserved = spent_in(rows), reserved_in(rows)
-            return Reported(rows.events(after), requests_in(rows, run_id), spent, reserved)
+            requests = requests_in(rows, run_id)
+            return Reported(rows.events(after), requests, spent, reserved, forks_in(rows))
 
         return await self._read(run_id, work)
 

@@ -145,6 +145,7 @@ async def _read(
         **entered,
         spent=dict(rows.spent),
         reserved=rows.reserved,
+        forks=tuple(rows.forks),
         pending_questions=questions,
         is_held=is_held,
         requests=masked(rows.requests, facts.questions),

@@ -6,7 +6,7 @@ that this branch has not seen: from then on a result counts for it only if it an
 work.
 """
 
-from replan.log.rows import NewRow
+from replan.log.rows import FORKED, NewRow
 from replan.storage.checkpoint_rows import AT, NewCheckpoint, ThreadKey, newest_id
 from replan.storage.database import Connection
 from replan.storage.log_rows import SqlLogs
@@ -41,5 +41,5 @@ def _note(
     log_id, row = rows[0] if rows else ("", 0)
     if log_id:
         value = {"checkpoint": checkpoint_id, "row": row}
-        key = f"forked/{by or checkpoint_id}"
+        key = f"{FORKED}{by or checkpoint_id}"
         logs.rows_of(connection, log_id).append(NewRow(key, "forked", value))

@@ -26,7 +26,7 @@ from replan.views.run.error_lines import same_error_before, short_error
 from replan.views.run.revision_diffs import lines_of, step_lines
 
 if TYPE_CHECKING:
-    from replan.log.rows import Request
+    from replan.log.rows import Fork, Request
 
 LEAST_TOLD = 0.05
 """Seconds of a pause that is reported."""
@@ -71,6 +71,7 @@ def moments(
     if step is None:
         resumed = ((pause.ended, _resumed_text(pause, report.began)) for pause in report.pauses)
         timed = [*((at, text) for at, text in resumed if at), *timed]
+        timed += ((fork.at, _fork_text(fork, report.began)) for fork in report.forks)
     for request in report.requests:
         own_request = request if step is None else _request_of_step(request, step, report)
         timed += [(request.at, line) for line in request_lines(own_request, report)]
@@ -133,6 +134,14 @@ def _resumed_text(pause: Pause, began: datetime) -> str:
     told = [f"{what} for {seconds(each)}" for what, each in parts.items() if each >= LEAST_TOLD]
     pauses = ", then ".join(told)
     return f"resumed{by}{f' ({pauses})' if told else ''}"
+
+
+def _fork_text(fork: Fork, began: datetime) -> str:
+    how = "rolled back" if fork.is_rollback else "forked"
+    if fork.state_at is None:
+        return f"{how} to its beginning"
+    after = "before the end of any step" if fork.step_id is None else f"after step {fork.step_id}"
+    return f"{how} to its state of {time_text(fork.state_at, began)}, {after}"
 
 
 def _event_lines(
