@@ -18,7 +18,7 @@ from replan.base.langgraph_inside.callbacks import (
     handlers_of,
     has_listener,
     makes_langchain_stream,
-    without_handlers,
+    reported_inside_only,
 )
 from replan.base.langgraph_inside.models import is_of_openai, provider_of, streams_itself
 from replan.base.texts.storable import well_formed
@@ -282,7 +282,7 @@ class _ReplyRequest:
         # it. What is bound to a model fills the callbacks up from the surroundings.
         is_reported = not isinstance(model, BaseChatModel)
         leave.begin(is_reported=is_reported)
-        return self.config if is_reported else without_handlers(self.config, self.allowances)
+        return self.config if is_reported else reported_inside_only(self.config, self.allowances)
 
     def _leave(self) -> "_Leave":
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools

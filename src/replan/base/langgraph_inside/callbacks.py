@@ -7,6 +7,7 @@ from uuid import UUID
 
 from langchain_core.callbacks import (
     AsyncCallbackHandler,
+    AsyncCallbackManager,
     BaseCallbackHandler,
     BaseCallbackManager,
     CallbackManagerForLLMRun,
@@ -84,18 +85,21 @@ def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
     return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
 
 
-def without_handlers(
+def reported_inside_only(
     config: RunnableConfig, handlers: Collection[BaseCallbackHandler]
 ) -> RunnableConfig:
-    """A configuration whose callbacks, or those of the current run, are all but these."""
+    """A configuration whose call is not reported to these callbacks, but what is called in it is.
+
+    A chat model that asks another one gives that the callbacks that its own call hands down.
+    """
     own = config.get("callbacks")
-    callbacks = ensure_config().get("callbacks") if own is None else own
-    others = [one for one in handlers_of(config) if one not in handlers]
-    if others and isinstance(callbacks, BaseCallbackManager):
-        others = callbacks.copy()
-        for handler in handlers:
-            others.remove_handler(handler)
-    return {**config, "callbacks": others}
+    callbacks = (ensure_config().get("callbacks") if own is None else own) or []
+    if isinstance(callbacks, BaseCallbackManager):
+        manager = callbacks.copy()
+    else:
+        manager = AsyncCallbackManager([*callbacks], [*callbacks])
+    manager.handlers = [one for one in manager.handlers if one not in handlers]
+    return {**config, "callbacks": manager}
 
 
 def has_listener(config: RunnableConfig) -> bool:

@@ -346,3 +346,18 @@ async def test_a_model_inside_a_model_does_not_wait_for_it():
             reply = await asyncio.wait_for(wrapped.reply([HumanMessage("Hi")], config), 5)
     assert reply.text == "Yes."
     assert counted.count.calls == 2
+
+
+async def test_what_a_model_asks_of_another_with_the_callbacks_of_its_call_is_charged():
+    class Wrapper(ScriptedModel):
+        async def _agenerate(self, messages, stop=None, run_manager=None, **options):
+            callbacks = run_manager.inheritable_handlers
+            message = await inner.ainvoke(messages, {"callbacks": callbacks})
+            return ChatResult(generations=[ChatGeneration(message=message)])
+
+    counted = meter()
+    with ScriptedModel({"*": [Reply("Yes.", usage=(1, 1))]}) as inner:
+        async with counted:
+            wrapped = Chat(Wrapper({}, disable_streaming=True))
+            await wrapped.reply([HumanMessage("Hi")], {"callbacks": [counted]})
+    assert counted.count.calls == 2
