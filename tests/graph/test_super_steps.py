@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_config
+from langgraph.graph import StateGraph
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 
 from replan import (
     ExecutionContext,
@@ -23,6 +25,7 @@ from replan import (
 from replan.errors import ModelCallError, StorageError
 from replan.runs.calling.compiled import unseen_in
 from replan.sessions import AgentContext, build_agent
+from replan.state.enhanced import EnhancedState
 from replan.testing import Raised, ScriptedModel, always
 from scripts import COMPLETE, COMPLEX, SIMPLE
 
@@ -264,3 +267,54 @@ async def test_a_node_that_fails_ends_the_other_steps_of_its_round(config):
         await run(two(model, fails, works), "Go.", config=config)
     assert "'specialist_first'" in " ".join(caught.value.__notes__)
     assert was_ended.is_set()
+
+
+@pytest.mark.parametrize("config", [{}, {"callbacks": [Nodes()]}])
+async def test_an_error_of_a_step_keeps_its_cause(config):
+    async def fails(_: Any) -> str:
+        raise StorageError("a disk", "It is full.", "Make room.") from OSError("full")
+
+    with ScriptedModel({"think": COMPLEX + TWO}) as model, pytest.raises(StorageError) as caught:
+        await run(two(model, fails, lambda _: "Painted."), "Go.", config=config)
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize("config", [{}, {"callbacks": [Nodes()]}])
+async def test_questions_of_two_steps_through_langgraph_have_names_of_their_own(config):
+    def asks(_: Any) -> str:
+        return interrupt("Which colour?")
+
+    with ScriptedModel({"think": COMPLEX + TWO}) as model:
+        state = (await run(two(model, asks, asks), "Go.", config=config)).state
+    assert len({each.id for each in state["__interrupt__"]}) == 2
+
+
+@pytest.mark.parametrize("config", [{}, {"callbacks": [Nodes()]}])
+async def test_a_command_of_a_graph_in_a_step_to_the_graph_around_it_is_followed(config):
+    def leaves(_: Any) -> Command[Any]:
+        return Command(graph=Command.PARENT, update={"warnings": ["It left."]})
+
+    inner = StateGraph(EnhancedState).add_node(leaves).set_entry_point("leaves").compile()
+    specialists = [Specialist("first", "Paints.", invokable=inner)]
+    replies = {"think": f"{COMPLEX}- [ ] 1. Paint @first\n", "feedback": COMPLETE}
+    with ScriptedModel(replies) as model:
+        team = Team(Host(model=model), specialists, limits=Limits(max_rounds=1))
+        state = (await run(used_before(build_graph(team)), "Go.", config=config)).state
+    assert "It left." in state["warnings"]
+    assert state["outcome"] == "partial"
+
+
+@pytest.mark.parametrize("config", [{}, {"callbacks": [Nodes()]}])
+async def test_a_step_finds_its_own_node_and_namespace_in_its_configuration(config):
+    found = list[tuple[str, str]]()
+
+    def looks(_: Any) -> str:
+        own = get_config()
+        namespace = own["configurable"]["checkpoint_ns"]
+        assert own["metadata"]["langgraph_checkpoint_ns"] == namespace
+        found.append((own["metadata"]["langgraph_node"], namespace.partition(":")[0]))
+        return "Painted."
+
+    with ScriptedModel({"think": COMPLEX + TWO, "feedback": COMPLETE}) as model:
+        await run(two(model, looks, looks), "Go.", config=config)
+    assert sorted(found) == [(name, name) for name in ("specialist_first", "specialist_second")]

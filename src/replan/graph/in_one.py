@@ -5,8 +5,9 @@ its tasks, half as much as a step of a plan.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -15,7 +16,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite, Send
 
 from replan.base.langgraph_inside.delta_channel import Delta
-from replan.base.langgraph_inside.tasks import as_node
+from replan.base.langgraph_inside.tasks import as_node, as_task, signal_in
 from replan.nodes.host.new_settings import Node
 from replan.specialists.steps.board import Boards
 from replan.state.enhanced import EnhancedState
@@ -54,10 +55,13 @@ def in_one(
         changed = _ChangedState(cast("dict[str, Any]", {**state}), channels)
         following: Any = first
         apart: Collection[str] = _APART
+        numbers = count()  # of the steps, in all rounds
         # A run that is to stop does so where it would between two super-steps.
         while not (changed.update and (following in apart or runtime.drain_requested)):
             if steps and _are_sends(following):
-                made, signals = await _steps_done(following, changed, steps, runtime, config)
+                made, signals = await _steps_done(
+                    following, changed, steps, runtime, config, numbers
+                )
                 changed.take(made)
                 if signals:
                     return Command(update=changed.update, goto=signals)
@@ -124,26 +128,31 @@ async def _steps_done(
     steps: Mapping[str, Node],
     runtime: Runtime[RunSettings],
     config: RunnableConfig,
+    numbers: Iterator[int],
 ) -> tuple[list[Changes], list[Send]]:
     """Do the steps of a round; return what they made, and what a task of its own has to raise."""
     boards, state = Boards(), {**changed.state}
 
     async def outcome(sent: Send) -> Changes | Send:
-        work = steps[sent.node](
-            {**sent.arg, "state": state}, runtime, as_node(config, sent.node), boards=boards
-        )
+        own = as_task(config, sent.node, next(numbers))
+        work = steps[sent.node]({**sent.arg, "state": state}, runtime, own, boards=boards)
         try:
             return await _noted(sent.node, "", work)
         except GraphBubbleUp as signal:
             # An interrupt, or the end of a run that is to stop, is LangGraph's to hear.
-            return Send(sent.node, {**sent.arg, "raised": signal})
+            raised = signal_in(own, sent.node, signal)
+            return Send(sent.node, {**sent.arg, "raised": raised})
 
+    failures: Sequence[BaseException] = ()
+    tasks: Sequence[asyncio.Task[Changes | Send]] = ()
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(outcome(sent)) for sent in sends]
     except BaseExceptionGroup as errors:
-        # As in LangGraph, the first failure has ended the others.
-        raise errors.exceptions[0] from None
+        failures = errors.exceptions
+    if failures:
+        # As in LangGraph, the first failure has ended the others. Its cause stays what it is.
+        raise failures[0]
     outcomes = [task.result() for task in tasks]
     signals = [each for each in outcomes if isinstance(each, Send)]
     return [each for each in outcomes if not isinstance(each, Send)], signals

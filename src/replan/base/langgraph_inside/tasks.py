@@ -1,6 +1,8 @@
 """What a running task of LangGraph has in addition to its arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any, NamedTuple, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -9,12 +11,16 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.types import ERROR
+from langgraph.errors import GraphBubbleUp, ParentCommand
 from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 PUSH = "__pregel_push"  # what the path of a task begins with that was sent
 
 _CHECKPOINTER = "__pregel_checkpointer"
+_COUNTERS = "__pregel_scratchpad"
+_NAMESPACE = "checkpoint_ns"
 _READ = "__pregel_read"
 _RESUMED = "__pregel_resume_map"
 _RUNTIME = "__pregel_runtime"
@@ -149,6 +155,40 @@ def with_handlers(
 def as_node(config: RunnableConfig, node: str) -> RunnableConfig:
     """The configuration for work of another node: LangGraph shows it as that node's."""
     return {**config, "metadata": {**config.get("metadata", {}), "langgraph_node": node}}
+
+
+def as_task(config: RunnableConfig, node: str, number: int) -> RunnableConfig:
+    """The configuration for work of another node that LangGraph would give a task of its own.
+
+    What it asks by interrupts, and the graphs inside it, are told from those of other such work.
+
+    Args:
+        config: That of the task which does the work.
+        node: The node that the work is shown as.
+        number: Which work of the task it is.
+    """
+    _, task_id = task_around(configurable(config)[_NAMESPACE])
+    own: dict[str, Any] = {_NAMESPACE: f"{node}:{task_id}-{number}"}
+    counters = configurable(config).get(_COUNTERS)
+    if counters is not None:
+        names = ("call_counter", "interrupt_counter", "subgraph_counter")
+        own[_COUNTERS] = replace(counters, **{name: count().__next__ for name in names})
+    metadata = {
+        **config.get("metadata", {}),
+        "langgraph_node": node,
+        "langgraph_checkpoint_ns": own[_NAMESPACE],
+    }
+    return {**config, "configurable": {**configurable(config), **own}, "metadata": metadata}
+
+
+def signal_in(config: RunnableConfig, node: str, signal: GraphBubbleUp) -> GraphBubbleUp:
+    """What such work has raised, for a task of its node to raise."""
+    if isinstance(signal, ParentCommand):
+        command: Command[Any] = cast("Any", signal).args[0]
+        if command.graph == configurable(config)[_NAMESPACE]:
+            # A graph inside it has sent a command to its task.
+            return ParentCommand(replace(command, graph=node))
+    return signal
 
 
 def configurable(config: RunnableConfig) -> Mapping[str, Any]:
