@@ -153,6 +153,35 @@ async def test_a_turn_that_was_stopped_behind_any_node_goes_on_there(node):
     assert (result.response, result.error) == ("All is painted.", None)
 
 
+async def test_a_turn_whose_first_call_failed_goes_on():
+    lost = Raised(ValueError("No reply."))
+    with ScriptedModel({"think": [lost, lost, lost, lost, f"{SIMPLE}Red."]}) as model:
+        agent, context = build_agent(team(model)), AgentContext(session_id="s")
+        failed = await agent.process("Which colour?", context)
+        assert (failed.metadata["stage"], failed.success) == ("stopped", False)
+        result = await agent.process(None, context.apply(failed.context_updates))
+    assert (result.response, result.error) == ("Red.", None)
+    assert "Which colour?" in str(model.calls[-1].messages)
+
+
+async def test_a_turn_that_was_cut_off_in_its_first_call_goes_on():
+    stop = asyncio.Event()
+
+    class Stopping(ScriptedModel):
+        async def _agenerate(self, *arguments: Any, **options: Any) -> Any:
+            if not stop.is_set():
+                stop.set()
+                await asyncio.Event().wait()
+            return await super()._agenerate(*arguments, **options)
+
+    with Stopping({"think": f"{SIMPLE}Red."}, disable_streaming=True) as model:
+        agent, context = build_agent(team(model)), AgentContext(session_id="s")
+        stopped = await agent.process("Which colour?", context, stop=stop, grace=0.0)
+        assert (stopped.metadata["stage"], stopped.error) == ("stopped", None)
+        result = await agent.process(None, context.apply(stopped.context_updates))
+    assert (result.response, result.error) == ("Red.", None)
+
+
 def test_nobody_looks_where_nothing_is_kept_and_there_are_no_callbacks():
     looks: Any = {"callbacks": [Nodes()]}
     with ScriptedModel({}) as model:

@@ -129,7 +129,8 @@ def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]
     """The nodes that go on as far as they can in their own super-step.
 
     Without a host, no model is asked between them. Where the state is seen at rest, a super-step
-    asks a model once, so that a failure leaves what was asked before it.
+    asks a model once, so that a failure leaves what was asked before it; and none in the one that
+    begins, so that a turn can continue whose first call failed or was stopped.
     """
     if seen == "always" and not services.is_direct:
         return {}
@@ -152,7 +153,7 @@ def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]
     if services.is_direct:
         ways["user_input"] = (user_input, _to("plan_execution"))
     elif seen == "at_rest":
-        entries, asking = (*_ENTRIES, *_ASKING), _ASKING
+        entries, asking = (*_ENTRIES[1:], *_ASKING), _ASKING
         ways = {name: (node, _before_asking(way, services)) for name, (node, way) in ways.items()}
     if seen == "never":
         names = (card.name for card in services.team)
