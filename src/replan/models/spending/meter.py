@@ -1,8 +1,8 @@
 """Reserves and counts the model calls of a node or an attempt, and stops excess calls.
 
 A meter is one of LangChain's callbacks, so it learns of all calls, awaited or not: it goes wherever
-the caller's configuration goes, also into tool loops. Replan's own calls ask it directly; what
-LangChain reports of those, too, is passed over.
+the caller's configuration goes, also into tool loops. Replan's own calls ask it directly; of those
+that LangChain reports, too, it counts the report.
 """
 
 import asyncio
@@ -103,9 +103,9 @@ class Meter(Allowance):
         # By the ids of permits, and by LangChain's ids of the calls that it alone reports.
         self._calls: dict[str | UUID, Permit] = {}
         self._counts: dict[str | UUID, list[Tokens]] = {}
-        # Replan's own calls that LangChain will report, and its ids of those that it has reported.
+        # Replan's own calls that LangChain will report, and those that it reports, by its ids.
         self._to_be_reported: set[str] = set()
-        self._own: set[UUID] = set()
+        self._own: dict[UUID, str] = {}
         # Calls of threads that the loop of the run reserves.
         self._taking: set[asyncio.Task[None]] = set()
 
@@ -211,12 +211,10 @@ class Meter(Allowance):
         **_: Any,
     ) -> None:
         """Pass a piece of text on; of a piece that is more than text, its text."""
-        if run_id in self._own:
-            return
         piece = chunk.message if isinstance(chunk, ChatGenerationChunk) else None
         if not isinstance(token, str):
             token = "" if piece is None else piece.text
-        self.hear(run_id, piece, token)
+        self.hear(self._own.get(run_id, run_id), piece, token)
 
     def hear(self, call: str | UUID, piece: BaseMessage | None, text: str) -> None:
         """Take a piece of the reply to a call."""
@@ -272,7 +270,7 @@ class Meter(Allowance):
     async def _call_ends(
         self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any
     ) -> None:
-        await self.end_call(run_id, _came(outcome))
+        await self.end_call(self._own.pop(run_id, run_id), _came(outcome))
 
     async def end_call(self, call: str | UUID, came: Sequence[BaseMessage] | BaseException) -> None:
         """Charge a call, and settle it, unless the attempt has ended it."""
@@ -283,8 +281,9 @@ class Meter(Allowance):
 
     def _call_ends_now(self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call; the log records it as soon as possible."""
-        if (permit := self._calls.get(run_id)) is not None:
-            used = self._charge(run_id, permit, _came(outcome))
+        call = self._own.pop(run_id, run_id)
+        if (permit := self._calls.get(call)) is not None:
+            used = self._charge(call, permit, _came(outcome))
             self._account.settle_now(permit, used, self._loop)
             self._warn_if_passed(permit, used)
 
@@ -382,7 +381,7 @@ class Meter(Allowance):
         own = [held.id for held in here().permits if held.id in self._to_be_reported]
         if own:
             self._to_be_reported.discard(own[0])
-            self._own.add(reported)
+            self._own[reported] = own[0]
         return bool(own)
 
     def note_call(self, call: str | UUID, permit: Permit, request: Callable[[], Request]) -> bool:
@@ -460,12 +459,16 @@ class Meter(Allowance):
 
 @dataclass(slots=True)
 class _MeteredCall:
-    """A call of Replan's own, of which LangChain reports nothing."""
+    """A call of Replan's own; of what is bound to its model, LangChain reports it, too.
+
+    That may be more than one call, such as a fallback, so it counts what LangChain says of each.
+    """
 
     meter: Meter
     permit: Permit
     request: Request
     is_begun: bool = False
+    is_reported: bool = False
 
     @property
     def id(self) -> str:
@@ -478,12 +481,13 @@ class _MeteredCall:
     def begin(self, *, is_reported: bool) -> None:
         if not self.meter.note_call(self.id, self.permit, lambda: self.request):
             raise RuntimeError(_OVER)
-        self.is_begun = True
+        self.is_begun, self.is_reported = True, is_reported
         if is_reported:
             self.meter.will_be_reported(self.id)
 
     def hear(self, piece: BaseMessage, text: str) -> None:
-        self.meter.hear(self.id, piece, text)
+        if not self.is_reported:
+            self.meter.hear(self.id, piece, text)
 
     async def end(self, outcome: BaseMessage | BaseException) -> None:
         if not self.is_begun:

@@ -26,10 +26,11 @@ from replan.models.spending.account import Account
 from replan.models.spending.estimates import tokens_of_request
 from replan.models.spending.meter import Meter
 from replan.models.spending.scopes import Scope
+from replan.models.streams import Toolset
 from replan.state.limits import Budget, ClosingReserve, Price
 from replan.state.usage import TokenCount
 from replan.storage.memory_log import memory_log
-from replan.testing import Hang, Reply, ScriptedModel, always
+from replan.testing import Hang, Raised, Reply, ScriptedModel, always
 
 IDS = map(str, count())
 
@@ -361,3 +362,21 @@ async def test_what_a_model_asks_of_another_with_the_callbacks_of_its_call_is_ch
             wrapped = Chat(Wrapper({}, disable_streaming=True))
             await wrapped.reply([HumanMessage("Hi")], {"callbacks": [counted]})
     assert counted.count.calls == 2
+
+
+async def test_what_is_bound_to_a_model_may_make_more_calls_than_one_and_each_is_charged_once():
+    heard = list[str]()
+
+    class Bound(ScriptedModel):
+        def bind_tools(self, tools, **options):
+            return busy.bind(first=1).with_fallbacks([other.bind(second=2)])
+
+    counted = meter(on_token=heard.append)
+    busy = ScriptedModel({"*": [Raised(RefusedError("busy"))]})
+    other = ScriptedModel({"*": [Reply("Yes.", usage=(5, 6))]})
+    async with counted:
+        reply = await Chat(Bound({})).reply(
+            [HumanMessage("Hi")], {"callbacks": [counted]}, toolset=Toolset([])
+        )
+    assert (reply.text, heard) == ("Yes.", ["Yes."])
+    assert (counted.count.calls, counted.count.input_tokens) == (2, 5)
