@@ -52,9 +52,9 @@ def keys_of(
     work = _digest(*identity, digests, *named)
     how = _of_attempt(step)
     return Keys(
-        result=_digest_of(f"result/{work}/{generation.settled}"),
+        result=_digest("result", work, generation.settled),
         attempt=_digest("attempt", work, generation.settled, how),
-        idempotency=_digest_of(f"idempotency/{work}/{generation.done}"),
+        idempotency=_digest("idempotency", work, generation.done),
         inputs=dict(digests),
     )
 
@@ -65,11 +65,7 @@ _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
 
 
 def _digest(*parts: object) -> str:
-    return _digest_of(_encode(parts))
-
-
-def _digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(_encode(parts).encode()).hexdigest()[:32]
 
 
 def digest_of_text(text: str) -> str:
