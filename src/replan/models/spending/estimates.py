@@ -52,11 +52,6 @@ def tokens_of_reply(message: BaseMessage) -> int:
     return math.ceil(_of_message(message))
 
 
-def tokens_of_text(text: str) -> int:
-    """The tokens of a text."""
-    return math.ceil(_of_text(text))
-
-
 def schemas_in(parameters: Mapping[str, Any]) -> list[Any]:
     """The schemas of tools and of the reply that are in a call's parameters."""
     found: list[Any] = []

@@ -19,7 +19,6 @@ from replan.models.spending.estimates import (
     schemas_in,
     tokens_of_reply,
     tokens_of_request,
-    tokens_of_text,
 )
 
 COUNTED = [
@@ -30,6 +29,10 @@ COUNTED = [
 
 def is_chinese(text):
     return sum("\u4e00" <= character <= "\u9fff" for character in text) > len(text) / 5
+
+
+def tokens_of_text(text):
+    return tokens_of_reply(AIMessage(text))
 
 
 @tool
