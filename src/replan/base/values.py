@@ -60,7 +60,11 @@ def same(one: JsonValue, two: JsonValue) -> bool:
 class Value(BaseModel):
     """A frozen value that knows only its declared fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=described)
+    # Built when it is first used: in most processes half of the classes are not. Threads may do so
+    # at once from pydantic 2.14 on.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra=described, defer_build=True
+    )
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed, validated like a new value.

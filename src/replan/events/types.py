@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, field_serializer
+from pydantic import Field, JsonValue, field_serializer
 
 from replan.base.secrets.known import KNOWN
 from replan.declared.fields import Effects
@@ -46,9 +46,6 @@ class BaseEvent(Value):
         refs: The references to whole texts of which the log has only the beginning here, by the
             names of their fields.
     """
-
-    # What of the content is kept is filled in when it is made: `model_post_init`.
-    model_config = ConfigDict(defer_build=True)
 
     seq: int | None = None
     at: datetime | None = None

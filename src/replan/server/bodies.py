@@ -10,12 +10,12 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from replan.base.texts.bounds import PLAN
 from replan.base.texts.signs import is_hidden
-from replan.base.values import Value
 from replan.declared.fields import field_error
 from replan.log.period import By
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
 from replan.runs.labels import MOST as MOST_LABELS
+from replan.server.api_model import ApiModel
 from replan.state.limits import RunSettings
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
@@ -49,7 +49,7 @@ def _decodable(text: str) -> str:
     return text
 
 
-class FileBody(Value):
+class FileBody(ApiModel):
     """A file that goes with a task: a text, a picture or a PDF.
 
     Attributes:
@@ -74,7 +74,7 @@ def with_files(text: str, files: Sequence[FileBody]) -> Any:
     return [{"type": "text", "text": text}, *(file.block for file in files)]
 
 
-class StartBody(Value):
+class StartBody(ApiModel):
     """A new run: a task, a plan, or both.
 
     Attributes:
@@ -118,7 +118,7 @@ class StartBody(Value):
         return given
 
 
-class AnswerBody(Value):
+class AnswerBody(ApiModel):
     """Answers of a person, by the keys of what the run waits for.
 
     Attributes:
@@ -130,7 +130,7 @@ class AnswerBody(Value):
     answers: dict[str, JsonValue] = Field(min_length=1, max_length=MOST_ANSWERS)
 
 
-class StopBody(Value):
+class StopBody(ApiModel):
     """How a run is stopped.
 
     Attributes:
@@ -140,7 +140,7 @@ class StopBody(Value):
     force: bool = False
 
 
-class PlanBody(Value):
+class PlanBody(ApiModel):
     """An edited plan of a run.
 
     Attributes:
@@ -152,7 +152,7 @@ class PlanBody(Value):
     version: int = Field(ge=1)
 
 
-class MessageBody(Value):
+class MessageBody(ApiModel):
     """What the host of a run is told.
 
     Attributes:
@@ -162,7 +162,7 @@ class MessageBody(Value):
     text: str = Field(min_length=1, max_length=1_000_000)
 
 
-class ResumeBody(Value):
+class ResumeBody(ApiModel):
     """How a run is resumed.
 
     Attributes:
@@ -172,7 +172,7 @@ class ResumeBody(Value):
     settings: RunSettings | None = None
 
 
-class CorrectionBody(Value):
+class CorrectionBody(ApiModel):
     """A step that is done again, or left out.
 
     Attributes:
@@ -188,7 +188,7 @@ class CorrectionBody(Value):
     allow_repeat: bool = False
 
 
-class RunsQuery(Value):
+class RunsQuery(ApiModel):
     """Which runs are listed.
 
     Attributes:
@@ -208,7 +208,7 @@ class RunsQuery(Value):
     cursor: str | None = None
 
 
-class StatsQuery(Value):
+class StatsQuery(ApiModel):
     """Which runs are added up, and by what.
 
     Attributes:
@@ -220,7 +220,7 @@ class StatsQuery(Value):
     since: datetime | None = None
 
 
-class EventsQuery(Value):
+class EventsQuery(ApiModel):
     """Which events are reported.
 
     Attributes:
@@ -234,5 +234,5 @@ class EventsQuery(Value):
     tokens: bool = False
 
 
-class EmptyRequest(Value):
+class EmptyRequest(ApiModel):
     """A request without fields."""

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from replan import errors
-from replan.base.values import Value
+from replan.server.api_model import ApiModel
 
 PROBLEM = "application/problem+json"
 
@@ -25,7 +25,7 @@ _KINDS = (
 """By the kind of an error: the status, the code, and the seconds until it may pass."""
 
 
-class Problem(Value):
+class Problem(ApiModel):
     """Why a request was refused, or failed: problem details as of RFC 9457.
 
     Attributes:

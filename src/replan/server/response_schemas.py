@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.base.values import Value
 from replan.events.types import Event
 from replan.log.period import By, Sums
 from replan.log.reasons import why_ended
@@ -18,6 +17,7 @@ from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.team_on_record import team_name
 from replan.runs.usage import Usage
+from replan.server.api_model import ApiModel
 from replan.state.limits import RunSettings
 from replan.views.run.evidence import Evidence, evidence_of
 
@@ -26,7 +26,7 @@ OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
 """The labels that the server sets on its runs."""
 
 
-class Step(Value):
+class Step(ApiModel):
     """One step of a plan.
 
     Attributes:
@@ -48,7 +48,7 @@ class Step(Value):
     before_plan: bool = False
 
 
-class Run(Value):
+class Run(ApiModel):
     """A run as it is.
 
     Attributes:
@@ -122,7 +122,7 @@ def _step(report: StepReport) -> Step:
     )
 
 
-class RunSummary(Value):
+class RunSummary(ApiModel):
     """A run in a list.
 
     Attributes:
@@ -168,7 +168,7 @@ class RunSummary(Value):
         )
 
 
-class RunPage(Value):
+class RunPage(ApiModel):
     """A page of a list of runs.
 
     Attributes:
@@ -180,7 +180,7 @@ class RunPage(Value):
     next: str | None
 
 
-class Stats(Value):
+class Stats(ApiModel):
     """What the runs of a period took, added up.
 
     Attributes:
@@ -194,7 +194,7 @@ class Stats(Value):
     has_more: bool
 
 
-class EventPage(Value):
+class EventPage(ApiModel):
     """Some events of a run.
 
     Attributes:
@@ -206,7 +206,7 @@ class EventPage(Value):
     next: int
 
 
-class Text(Value):
+class Text(ApiModel):
     """A long text of an event.
 
     Attributes:
@@ -218,7 +218,7 @@ class Text(Value):
     text: str
 
 
-class Specialist(Value):
+class Specialist(ApiModel):
     """A member of a team.
 
     Attributes:
@@ -234,7 +234,7 @@ class Specialist(Value):
     result_schema: JsonValue
 
 
-class Team(Value):
+class Team(ApiModel):
     """A team.
 
     Attributes:
@@ -252,7 +252,7 @@ class Team(Value):
     client_overrides: tuple[str, ...]
 
 
-class TeamList(Value):
+class TeamList(ApiModel):
     """The teams of the server.
 
     Attributes:
@@ -262,7 +262,7 @@ class TeamList(Value):
     teams: tuple[Team, ...]
 
 
-class Health(Value):
+class Health(ApiModel):
     """Whether the server works.
 
     Attributes:

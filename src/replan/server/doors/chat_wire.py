@@ -9,8 +9,8 @@ from openai.types import Model
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
-from replan.base.values import Value
 from replan.memory.conversation import client_instructions
+from replan.server.api_model import ApiModel
 from replan.server.problems import RefusedError, bad_field, retry_headers
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -19,7 +19,7 @@ _SERVER = 500
 _MOST_PARTS = 1_000  # of a message
 
 
-class ChatPart(Value):
+class ChatPart(ApiModel):
     """A part of a message.
 
     Attributes:
@@ -42,7 +42,7 @@ class ChatPart(Value):
         return {"type": "image_url", "image_url": self.image_url or {}}
 
 
-class ChatMessage(Value):
+class ChatMessage(ApiModel):
     """A message of a conversation.
 
     Attributes:
@@ -74,7 +74,7 @@ class ChatMessage(Value):
         return HumanMessage(self.text)
 
 
-class StreamOptions(Value):
+class StreamOptions(ApiModel):
     """What a stream contains.
 
     Attributes:
@@ -86,7 +86,7 @@ class StreamOptions(Value):
     include_usage: bool = False
 
 
-class ChatBody(Value):
+class ChatBody(ApiModel):
     """A request for a chat completion.
 
     What says how a model samples (`temperature`, `max_tokens`, ...) has no effect: the team's
@@ -164,7 +164,7 @@ class ChatBody(Value):
             raise bad_field("messages", "", "the last message is empty", "Give it a text.")
 
 
-class ModelList(Value):
+class ModelList(ApiModel):
     """The teams as models.
 
     Attributes:

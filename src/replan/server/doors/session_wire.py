@@ -4,13 +4,13 @@ from typing import Any, ClassVar
 
 from pydantic import Field, JsonValue
 
-from replan.base.values import Value
 from replan.ports.session_store import SessionRecord
+from replan.server.api_model import ApiModel
 from replan.server.bodies import NAME, FileBody, with_files
 from replan.state.limits import RunSettings
 
 
-class TurnBody(Value):
+class TurnBody(ApiModel):
     """One turn of a session.
 
     Attributes:
@@ -37,7 +37,7 @@ class TurnBody(Value):
         return with_files(self.input, self.files) if isinstance(self.input, str) else self.input
 
 
-class ImportBody(Value):
+class ImportBody(ApiModel):
     """A session that was exported.
 
     Attributes:
@@ -49,7 +49,7 @@ class ImportBody(Value):
     context: dict[str, JsonValue]
 
 
-class SessionsQuery(Value):
+class SessionsQuery(ApiModel):
     """Which sessions are listed.
 
     Attributes:
@@ -59,7 +59,7 @@ class SessionsQuery(Value):
     limit: int = Field(default=20, ge=1, le=200)
 
 
-class HistoryQuery(Value):
+class HistoryQuery(ApiModel):
     """Which messages of a session are reported.
 
     Attributes:
@@ -71,7 +71,7 @@ class HistoryQuery(Value):
     limit: int = Field(default=50, ge=1, le=200)
 
 
-class SessionList(Value):
+class SessionList(ApiModel):
     """Sessions of one person.
 
     Attributes:
@@ -81,7 +81,7 @@ class SessionList(Value):
     sessions: tuple[SessionRecord, ...]
 
 
-class Session(Value):
+class Session(ApiModel):
     """A session as a value.
 
     Attributes:
@@ -91,7 +91,7 @@ class Session(Value):
     context: dict[str, JsonValue]
 
 
-class ImportedSession(Value):
+class ImportedSession(ApiModel):
     """A session that was imported.
 
     Attributes:

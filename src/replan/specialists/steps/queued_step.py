@@ -3,9 +3,7 @@
 from contextlib import ExitStack
 from typing import cast
 
-from pydantic import TypeAdapter
-
-from replan.base.values import restored
+from replan.base.values import adapter, restored
 from replan.errors import LimitReachedError, StepElsewhereError
 from replan.events.emitter import Emitter
 from replan.events.types import Event
@@ -15,8 +13,6 @@ from replan.ports.elsewhere import StepJob, StepOutcome, StepQueue
 from replan.ports.run_context import here, using
 from replan.specialists.steps.step_record import StepRecord
 from replan.state.results import ExecutionContext, SpecialistResult
-
-_EVENT = TypeAdapter[Event](Event)
 
 
 async def attempt_elsewhere(
@@ -54,7 +50,7 @@ async def attempt_elsewhere(
 
 def _report(event: object, emitter: Emitter) -> None:
     """Report an event of the other process as one of this run."""
-    emitter.pass_on(_EVENT.validate_python(event))
+    emitter.pass_on(adapter(Event).validate_python(event))
 
 
 def _ask_again(end: StepOutcome) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from replan.base.secrets.masking import masked_beginning
 from replan.base.texts.bounds import ANSWER
 from replan.base.texts.storable import unstorable
+from replan.base.values import adapter
 from replan.errors import InputError
 from replan.plan.markdown.document import looks_like_plan
 from replan.state.person.reviews import answers_decided, is_review
@@ -36,7 +37,6 @@ _HOW_TO_DECIDE = (
     '{"action": "reject", "reason": "..."}.'
 )
 _HOW_TO_JUDGE = 'Answer "it is done: RESULT", "fail: REASON" or "run again".'
-_ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 Shown = Mapping[str, str]
 """What somebody saw last of what is asked: its fingerprints, by its keys."""
@@ -162,7 +162,7 @@ def read_answer(question: Question, answer: object) -> JsonValue:
         value = _decision_on(question, answer)
     else:
         try:
-            value = _ANSWER.validate_python(answer)
+            value = adapter(JsonValue).validate_python(answer)
         except ValidationError as error:
             kind = type(answer).__name__
             problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
@@ -326,7 +326,7 @@ def _decision_in(fields: Mapping[Any, Any]) -> Decision:
 def _check_answer(key: str, answer: JsonValue) -> None:
     if problem := unstorable(answer):
         raise InputError(f"The answer to {key} cannot be kept. {problem}")
-    size = len(_ANSWER.dump_json(answer))
+    size = len(adapter(JsonValue).dump_json(answer))
     if size > ANSWER:
         raise InputError(
             f"The answer to {key} has {size:,} bytes; at most {ANSWER:,} are taken. "
