@@ -8,7 +8,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -55,6 +55,26 @@ def same(one: JsonValue, two: JsonValue) -> bool:
     if isinstance(one, list) and isinstance(two, list):
         return len(one) == len(two) and all(map(same, one, two))
     return type(one) is type(two) and one == two
+
+
+def mapped(value: Any, leaf: Callable[[Any], Any], key: Callable[[Any], str] | None = None) -> Any:
+    """Plain data with each of its leaves, and each key of its mappings, made into another one."""
+    if isinstance(value, dict):
+        fields = cast("dict[Any, Any]", value).items()
+        return {key(name) if key else name: mapped(part, leaf, key) for name, part in fields}
+    if isinstance(value, list):
+        return [mapped(part, leaf, key) for part in cast("list[Any]", value)]
+    return leaf(value)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What plain data has in its mappings and lists, however deep."""
+    if isinstance(value, dict | list):
+        parts = cast("Any", value)
+        for part in parts.values() if isinstance(value, dict) else parts:
+            yield from leaves(part)
+    else:
+        yield value
 
 
 class Value(BaseModel):

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, cast
 
 from pydantic import JsonValue
 
 from replan.base.secrets.known import MASK
+from replan.base.values import leaves, mapped
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
@@ -86,37 +88,28 @@ def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:
 def secrets_in(spec: JobSpec, *rows: Mapping[str, Any]) -> list[str]:
     """The texts of the values of secret slots in rows of values by slot, the longest first."""
     held = [row.get(slot.name) for slot in spec.slots if slot.secret for row in rows]
-    return sorted({*_leaves(held)}, key=len, reverse=True)
+    return sorted({*_texts_in(held)}, key=len, reverse=True)
 
 
-def _leaves(value: JsonValue) -> Iterator[str]:
+def _texts_in(value: JsonValue) -> Iterator[str]:
     """The texts and numbers of plain data; a yes or a no alone reveals nothing."""
-    if isinstance(value, dict):
-        value = [*value.values()]
-    if isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
-    elif value not in (None, "") and not isinstance(value, bool):
-        yield str(value)
-        # As it is in a text that is JSON.
-        yield json.dumps(str(value), ensure_ascii=False)[1:-1]
+    for leaf in leaves(value):
+        if leaf not in (None, "") and not isinstance(leaf, bool):
+            yield str(leaf)
+            # As it is in a text that is JSON.
+            yield json.dumps(str(leaf), ensure_ascii=False)[1:-1]
 
 
 def hidden(value: Any, secrets: Sequence[str]) -> Any:
     """Plain data with a mask in place of each of some texts."""
-    if not secrets:
-        return value
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        return {name: hidden(value, secrets) for name, value in fields.items()}
-    if isinstance(value, list):
-        return [hidden(part, secrets) for part in cast("list[Any]", value)]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return MASK if str(value) in secrets else value
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, MASK)
-    return value
+
+    def without(leaf: Any) -> Any:
+        if isinstance(leaf, str):
+            return reduce(lambda text, secret: text.replace(secret, MASK), secrets, leaf)
+        is_number = isinstance(leaf, int | float) and not isinstance(leaf, bool)
+        return MASK if is_number and str(leaf) in secrets else leaf
+
+    return mapped(value, without) if secrets else value
 
 
 def masked(spec: JobSpec, values: dict[str, JsonValue]) -> dict[str, JsonValue]:

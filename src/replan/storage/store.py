@@ -26,6 +26,7 @@ from pydantic import JsonValue
 
 from replan.base.texts.ranking import rank
 from replan.base.texts.storable import LARGEST
+from replan.base.values import leaves
 from replan.failures import describe
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, moment
@@ -78,7 +79,7 @@ class _Content:
         if isinstance(self.index, list):
             paths = (tokenize_path(path) for path in self.index)
             return "\n".join(text for path in paths for text in get_text_at_path(self.value, path))
-        return "\n".join(_texts_in(self.value))
+        return "\n".join(str(leaf) for leaf in leaves(self.value) if _is_text(leaf))
 
 
 @dataclass(frozen=True)
@@ -249,13 +250,8 @@ def _search_item(item: Item, score: float | None) -> SearchItem:
     )
 
 
-def _texts_in(value: object) -> Iterable[str]:
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield str(value)
-    elif isinstance(value, dict | list):
-        parts = cast("Any", value)
-        for part in parts.values() if isinstance(value, dict) else parts:
-            yield from _texts_in(part)
+def _is_text(leaf: object) -> bool:
+    return isinstance(leaf, str | int | float) and not isinstance(leaf, bool)
 
 
 async def _in_thread_if_many(count: int, work: Callable[[], T]) -> T:

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
+from replan.base.values import mapped
+
 LARGEST = 2**63 - 1
 """The largest whole number; the smallest is as far below 0."""
 
@@ -133,10 +135,9 @@ def _digits(number: int) -> str:
 
 def as_stored(value: Any) -> Any:
     """JSON as stores return it: some write 1.0 as 1."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < LARGEST else value
-    if isinstance(value, list):
-        return [as_stored(part) for part in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {name: as_stored(item) for name, item in cast("dict[str, Any]", value).items()}
-    return value
+    return mapped(value, _number_as_stored)
+
+
+def _number_as_stored(leaf: Any) -> Any:
+    is_whole = isinstance(leaf, float) and leaf.is_integer() and abs(leaf) < LARGEST
+    return int(leaf) if is_whole else leaf

@@ -3,9 +3,9 @@
 import json
 import math
 from operator import attrgetter
+from typing import Any
 
-from pydantic import JsonValue
-
+from replan.base.values import mapped
 from replan.plan.markdown.lines import unify_line_ends
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.option_table import OPTIONS, STRUCTURAL
@@ -44,7 +44,7 @@ def normalised_step(step: PlanStep) -> PlanStep:
         "assigned_to": names[0] if names else "",
         "joined_by": names[1:],
         **{name: normal(value) for name, normal in _NORMAL_FORMS if (value := getattr(step, name))},
-        "parameters": step.parameters and _finite(step.parameters),
+        "parameters": step.parameters and mapped(step.parameters, _finite),
     }
     differing = {name: value for name, value in changed.items() if getattr(step, name) != value}
     return step.replace(**differing) if differing else step
@@ -70,9 +70,5 @@ def visible_parts(step: PlanStep) -> tuple[object, ...]:
     )
 
 
-def _finite(value: JsonValue) -> JsonValue:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _finite(leaf: Any) -> Any:
+    return None if isinstance(leaf, float) and not math.isfinite(leaf) else leaf

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from replan.base.texts.bounds import PARAMETERS
 from replan.base.texts.storable import unstorable
 from replan.base.texts.yaml_events import YamlBoundError, load_bounded
-from replan.base.values import same
+from replan.base.values import mapped, same
 
 _ONE_LINE = 1_000_000_000
 
@@ -39,7 +39,8 @@ def read_parameters(text: str) -> dict[str, JsonValue]:
         return {}
     if not isinstance(content, dict):
         raise ParametersError("It is not a mapping.")
-    found = cast("dict[str, JsonValue]", _json(cast("object", content)))
+    # Their size was checked before.
+    found: dict[str, JsonValue] = mapped(content, _scalar, _key)
     if problem := unstorable(found):
         raise ParametersError(problem)
     return found
@@ -60,16 +61,6 @@ def _written(parameters: Mapping[str, JsonValue], **style: Any) -> str:
     written = cast("Any", yaml).safe_dump
     text: str = written(dict(parameters), sort_keys=False, width=_ONE_LINE, **style)
     return text.removesuffix("\n")
-
-
-def _json(found: object) -> JsonValue:
-    """Turn YAML values into JSON values; their size was checked before."""
-    if isinstance(found, dict):
-        pairs = cast("dict[object, object]", found).items()
-        return {_key(key): _json(item) for key, item in pairs}
-    if isinstance(found, list):
-        return [_json(item) for item in cast("list[object]", found)]
-    return _scalar(found)
 
 
 def _key(found: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from pydantic import JsonValue, ValidationError
 
 from replan.base.secrets.masking import without_secrets
-from replan.base.values import Value, restored_strictly
+from replan.base.values import Value, mapped, restored_strictly
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.amounts import Spending
@@ -32,7 +32,7 @@ _COUNTED = ("events", "requests", "results")
 def exported(run: WholeReport, at: datetime) -> str:
     """Write a run with all its texts as JSON, without secrets or what looks like one."""
     record = {"format": FORMAT, "version": VERSION, "exported_at": at.isoformat()}
-    kept = _mask(run.model_dump(mode="json"))
+    kept = mapped(run.model_dump(mode="json"), _masked, without_secrets)
     rows = {name: len(kept[name]) for name in _COUNTED}
     return json.dumps({**record, "run": kept, "rows": rows}, ensure_ascii=False, indent=1) + "\n"
 
@@ -167,12 +167,5 @@ def refused(path: Path, problem: str, fix: str = "") -> InputError:
     return InputError(f"The export '{path}' cannot be opened. {problem} {fix}")
 
 
-def _mask(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_secrets(value)
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        return {without_secrets(name): _mask(value) for name, value in fields.items()}
-    if isinstance(value, list):
-        return [_mask(part) for part in cast("list[Any]", value)]
-    return value
+def _masked(leaf: Any) -> Any:
+    return without_secrets(leaf) if isinstance(leaf, str) else leaf
