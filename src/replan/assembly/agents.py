@@ -3,12 +3,12 @@
 # pyright: reportUnknownMemberType=false
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from langgraph.store.base import BaseStore
 
@@ -23,7 +23,6 @@ from replan.assembly.per_call import (
     own_log,
 )
 from replan.assembly.team_services import services_of
-from replan.base.langgraph_inside.delta_channel import without_deltas
 from replan.log.run_log import RunLog
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
@@ -82,9 +81,6 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
     )
     saver = CallSaver(serde=CallValues())
     graph = compile_graph(team, services, saver, store, seen="at_rest")
-    # LangGraph leaves the type arguments of channels open.
-    channels: Mapping[str, object] = cast("Any", graph).channels
-    without_deltas(channels.values())
     return StatelessAgent(
         Workplace(
             graph=graph,

@@ -19,6 +19,7 @@ from replan.assembly.environment import chosen_models
 from replan.assembly.team_services import services_of
 from replan.base.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.base.langgraph_inside.lean_branches import with_lean_branches
+from replan.base.langgraph_inside.one_channel import with_one_channel
 from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
 from replan.graph.build import Seen, host_graph
@@ -136,7 +137,10 @@ def compile_graph(
     )
     graph.channels[START] = input_guard
     input_guard.key = START
-    with_lean_branches(graph)
+    if seen == "at_rest":
+        with_one_channel(graph)
+    else:
+        with_lean_branches(graph)
     return graph
 
 

@@ -1,6 +1,6 @@
 """LangGraph's delta channel, which is beta, with a rhythm of snapshots of our own."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Self, cast
 
 from langgraph.channels import DeltaChannel, LastValue
@@ -37,9 +37,7 @@ class Delta(DeltaChannel[Any]):
         snapshot_frequency: int = SNAPSHOT_AFTER,
     ) -> None:
         self.idle = 0
-        # The parent refuses 0, also where it makes a channel like this one.
-        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency or 1)
-        self.least = snapshot_frequency
+        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
         # The parent keeps `dict` of `dict[str, X]`, which is too little for a check.
         self.kind = typ
 
@@ -51,7 +49,7 @@ class Delta(DeltaChannel[Any]):
     @property
     def snapshot_frequency(self) -> int:
         """Writes between two snapshots; 0 asks for one now."""
-        is_due = not self.least or (self.idle > 0 and self.idle % LONGEST_IDLE == 0)
+        is_due = self.idle > 0 and self.idle % LONGEST_IDLE == 0
         return 0 if is_due else max(self.least, self.size() // 2)
 
     @snapshot_frequency.setter
@@ -96,13 +94,6 @@ class Delta(DeltaChannel[Any]):
         twin.key, twin.typ, twin.reducer = self.key, self.typ, self.reducer  # pyright: ignore[reportUnknownMemberType]
         twin.kind, twin.least, twin.idle = self.kind, self.least, 0
         return twin
-
-
-def without_deltas(channels: Iterable[object]) -> None:
-    """Let each checkpoint hold the whole values, for threads that are written once."""
-    for channel in channels:
-        if isinstance(channel, Delta):
-            channel.least = 0
 
 
 def with_text(kind: Any, channel: object) -> Any:

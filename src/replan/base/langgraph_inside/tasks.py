@@ -16,6 +16,8 @@ from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from replan.base.langgraph_inside.one_channel import STATE
+
 PUSH = "__pregel_push"  # what the path of a task begins with that was sent
 
 _CHECKPOINTER = "__pregel_checkpointer"
@@ -54,8 +56,13 @@ def can_read_state(config: RunnableConfig) -> bool:
 
 
 def read_state(config: RunnableConfig, keys: Sequence[str]) -> dict[str, Any]:
-    """Read channels as they were when the super-step began."""
-    return configurable(config)[_READ](list(keys))
+    """Read keys of the state as they were when the super-step began."""
+    read = configurable(config)[_READ]
+    try:
+        state = read(STATE)
+    except KeyError:  # each key has a channel of its own
+        return read(list(keys))
+    return {key: state[key] for key in keys if key in state}
 
 
 def reader_in(config: RunnableConfig) -> Any:

@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, Send, interrupt
+from langgraph.types import Command, Overwrite, Send, interrupt
 from pydantic import BaseModel
 
 from replan.base.langgraph_inside import (
@@ -26,6 +26,8 @@ from replan.base.langgraph_inside import (
     delta_channel,
     lean_branches,
     models,
+    one_channel,
+    tasks,
     tool_internals,
 )
 
@@ -51,6 +53,54 @@ def test_a_delta_channel_has_no_slots_but_those_that_a_twin_takes_over():
     slots = {name for kind in DeltaChannel.__mro__ for name in getattr(kind, "__slots__", ())}
     taken = {"key", "typ", "reducer", "value", "snapshot_frequency"}
     assert slots - {"__weakref__", "__dict__", "__orig_class__"} <= taken
+
+
+def forking_graph():
+    """A graph with a command, a reset, a branch, parallel tasks and a question."""
+
+    async def begin(state: Numbers):
+        return Command(update={"numbers": [1], "seen": state.get("seen")}, goto="fork")
+
+    async def fork(_: Numbers):
+        return {"numbers": Overwrite([2])}
+
+    async def sends(state: Numbers):
+        return [Send("add", number) for number in (*state["numbers"], 3)]
+
+    async def add(number: int, config: RunnableConfig):
+        read = tasks.read_state(config, ["numbers", "seen"])
+        return {"numbers": [number + sum(read["numbers"])]}
+
+    async def ask(_: Numbers):
+        return {"seen": interrupt("Which?")}
+
+    graph = StateGraph(Numbers)
+    for name, node in (("begin", begin), ("fork", fork), ("add", add), ("ask", ask)):
+        graph.add_node(name, node)
+    graph.add_edge(START, "begin")
+    graph.add_conditional_edges("fork", sends, ["add"])
+    graph.add_edge("add", "ask")
+    return graph.compile(InMemorySaver())
+
+
+async def test_a_state_in_one_channel_changes_as_in_channels_of_its_own():
+    async def work(compiled):
+        config = {"configurable": {"thread_id": "t"}}
+        states, snapshots = [], []
+        edit = Command(update={"numbers": [5], "seen": 1}, goto="fork")
+        for given in ({"numbers": [7], "seen": 0}, None, Command(resume="this")):
+            state = await compiled.ainvoke(given, config, durability="exit")
+            states.append({**state, "__interrupt__": len(state.get("__interrupt__", ()))})
+            snapshots.append(await compiled.aget_state(config))
+            if len(states) == 1:
+                await compiled.aupdate_state(config, edit, as_node="ask")
+                snapshots.append(await compiled.aget_state(config))
+        assert [*snapshots[0].values] == ["numbers", "seen"]
+        return states, [(each.values, each.next, len(each.interrupts)) for each in snapshots]
+
+    one = forking_graph()
+    one_channel.with_one_channel(one)
+    assert await work(one) == await work(forking_graph())
 
 
 async def test_a_lean_branch_reads_what_its_own_reader_does_and_copies_only_what_was_written():

@@ -1,0 +1,115 @@
+"""All keys of a state in one channel, for graphs whose threads are kept nowhere.
+
+LangGraph goes through all channels in each super-step and wherever it makes, writes or reads a
+checkpoint. Most keys of the state do not change in a short run, and no store gains from having
+them apart.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Self
+
+from langgraph.channels.base import BaseChannel
+from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
+
+from replan.base.langgraph_inside.delta_channel import NOTHING
+
+STATE = "whole_state"
+"""The channel that has all keys."""
+
+Write = tuple[str, Any]
+
+
+class OneChannel(BaseChannel[Any, Any, Any]):
+    """A whole state, whose keys change as in channels of their own."""
+
+    __slots__ = ("keys", "value")
+
+    def __init__(self, keys: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+        """Prepare; `keys` are the channels that the keys would have."""
+        super().__init__(dict, STATE)
+        self.keys = keys
+        empty = {key: channel.from_checkpoint(NOTHING) for key, channel in keys.items()}
+        self.value = {key: each.get() for key, each in empty.items() if each.is_available()}
+
+    @property
+    def ValueType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """The type of the value."""
+        return dict
+
+    @property
+    def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """The type of a write."""
+        return dict
+
+    def copy(self) -> Self:
+        """Copy; the value may be shared, since nothing changes it in its place."""
+        twin = object.__new__(type(self))
+        twin.key, twin.typ, twin.keys, twin.value = self.key, self.typ, self.keys, self.value
+        return twin
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Restore what the same process has kept in memory."""
+        twin = self.copy()
+        if checkpoint is not NOTHING:
+            twin.value = checkpoint
+        return twin
+
+    def get(self) -> dict[str, Any]:
+        """Return the state, to which LangGraph adds what a run waits for."""
+        return {**self.value}
+
+    def is_available(self) -> bool:
+        """Whether there is a state, which there always is."""
+        return True
+
+    def update(self, values: Sequence[Mapping[str, Any]]) -> bool:
+        """Take the writes of a super-step; LangGraph also calls this without writes."""
+        if not values:
+            return False
+        written = dict[str, list[Any]]()
+        for key, value in (write for each in values for write in each.items()):
+            written.setdefault(key, []).append(value)
+        changed = {key: self._changed(key, writes) for key, writes in written.items()}
+        state = {**self.value, **changed}
+        # In one order, whichever was written first: sessions carry the state as text.
+        self.value = {key: state[key] for key in self.keys if key in state}
+        return True
+
+    def _changed(self, key: str, writes: Sequence[Any]) -> Any:
+        channel: Any = self.keys[key].copy()
+        channel.value = self.value.get(key, NOTHING)
+        channel.update(writes)
+        return channel.get()
+
+
+def with_one_channel(graph: Any) -> None:
+    """Let a compiled graph have all keys of its state in one channel."""
+    keys: dict[str, Any] = {**graph.builder.channels}
+    for node in graph.nodes.values():
+        if isinstance(node.channels, list):
+            node.channels = STATE
+        for writer in node.writers:
+            if isinstance(writer, ChannelWrite):
+                writer.writes = [_together(entry, keys) for entry in writer.writes]
+            options: dict[str, Any] = getattr(writer, "kwargs", {})
+            if isinstance(reader := options.get("reader"), partial):
+                options["reader"] = partial(reader, select=STATE)
+    others = {key: channel for key, channel in graph.channels.items() if key not in keys}
+    graph.channels = {**others, STATE: OneChannel(keys)}
+    graph.stream_channels = graph.output_channels = STATE
+
+
+def _together(entry: Any, keys: Mapping[str, object]) -> Any:
+    """An entry of a writer that writes all changed keys at once."""
+    if not isinstance(entry, ChannelWriteTupleEntry):
+        return entry
+    apart: Callable[[Any], Sequence[Write] | None] = entry.mapper
+
+    def mapper(value: Any) -> Sequence[Write]:
+        writes = apart(value) or ()
+        state = {key: each for key, each in writes if key in keys}
+        others = [write for write in writes if write[0] not in keys]
+        return [(STATE, state), *others] if state else others
+
+    return entry._replace(mapper=mapper)
