@@ -78,6 +78,11 @@ class Emitter:
         return self.trace is not None or self._receives_models
 
     @property
+    def _is_taken(self) -> bool:
+        """Whether anything takes events, be it of one kind."""
+        return self.trace is not None or self.hooks.take_events or not is_unread(self.write)
+
+    @property
     def _is_received(self) -> bool:
         return self.hooks.hears_events or not is_unread(self.write)
 
@@ -101,8 +106,13 @@ class Emitter:
         """Report an event at once: the stream first, then the callbacks."""
         self._publish(self._event(kind, fields))
 
-    def announce(self, kind: type[BaseEvent], /, **fields: Any) -> Announcement:
-        """An event that is reported once the row of the log is safe that it belongs to."""
+    def announce(self, kind: type[BaseEvent], /, **fields: Any) -> Announcement | None:
+        """An event that is reported once the row of the log is safe that it belongs to.
+
+        None for a frequent one that nobody takes.
+        """
+        if not self._is_taken and kind in _OFTEN:
+            return None
         return Announcement(cast("Event", self._event(kind, fields)), self._publish)
 
     def _event(self, kind: type[BaseEvent], fields: Mapping[str, Any]) -> BaseEvent:
@@ -179,6 +189,11 @@ class RunHooks:
     @property
     def hears_events(self) -> bool:
         return any(queue.hears_events for queue in self._queues)
+
+    @property
+    def take_events(self) -> bool:
+        """Whether there is a callback, with hooks for whatever kinds of events."""
+        return bool(self._queues)
 
     def queue(self, event: BaseEvent) -> None:
         """Have the hooks of an event called, in their time; from whatever thread."""

@@ -127,8 +127,13 @@ class NewRow(NamedTuple):
 
     key: str  # what it is found by; the first row of a key counts
     kind: str
-    value: JsonValue = None  # what only the run's own doors show
+    # What only the run's own doors show, or what writes it: rows in memory are mostly never read.
+    value: JsonValue | Callable[[], JsonValue] = None
     event: JsonValue = None  # what others see of it
+
+    @property
+    def written(self) -> JsonValue:
+        return self.value() if callable(self.value) else self.value
 
 
 class LogRow(NamedTuple):

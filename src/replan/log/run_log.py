@@ -213,7 +213,9 @@ class RunLog:
             StorageError: Somebody else began the attempt.
         """
         row = NewRow(
-            _key_of(ATTEMPT, attempt), "specialist_invoked", attempt.model_dump(mode="json")
+            _key_of(ATTEMPT, attempt),
+            "specialist_invoked",
+            lambda: attempt.model_dump(mode="json"),
         )
         result_keys = [
             f"{RESULT}{name}" for name in dict.fromkeys([key or attempt.key, attempt.key])
@@ -625,15 +627,22 @@ def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) ->
     key = _key_of(END, attempt)
     if outcome in UNKNOWN_ENDS:
         key += f"/{_text_of(at)}"
-    entry = LedgerEntry(**vars(attempt), outcome=outcome, ended_at=at, error=error)
-    return NewRow(key, "attempt_ended", entry.model_dump(mode="json", exclude_defaults=True))
+
+    def written() -> JsonValue:
+        entry = LedgerEntry(**vars(attempt), outcome=outcome, ended_at=at, error=error)
+        return entry.model_dump(mode="json", exclude_defaults=True)
+
+    return NewRow(key, "attempt_ended", written)
 
 
 def _result(key: str, result: SpecialistResult) -> NewRow:
-    value = result_as_json(result, is_short=True)
-    # It is the key of this row.
-    value.pop("log_key", None)
-    return NewRow(f"{RESULT}{key}", "specialist_completed", value)
+    def written() -> JsonValue:
+        value = result_as_json(result, is_short=True)
+        # It is the key of this row.
+        value.pop("log_key", None)
+        return value
+
+    return NewRow(f"{RESULT}{key}", "specialist_completed", written)
 
 
 def _imported(run_id: str, rows: RunRows, at: datetime, *, waits: bool) -> Iterable[NewRow]:

@@ -155,7 +155,7 @@ class SqlRows:
         if row.event is not None:
             event = self._cipher.encrypt(row.event, *self._place(row.key, "event"))
         if _has_value(row.key):
-            short, texts = split_texts(row.value)
+            short, texts = split_texts(row.written)
             for ref, text in texts.items():
                 self._keep(ref, text, None, "UPDATE SET at = NULL")
                 self._texts.put(self._run_id, ref, text)

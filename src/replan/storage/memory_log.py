@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from replan.errors import StorageError
 from replan.log.rows import (
@@ -105,12 +105,34 @@ class MemoryLogs:
         logger.warning("forgot a run that is not over", extra={"run_id": given_up})
 
 
+class _KeptRow(NamedTuple):
+    """A row that counts."""
+
+    number: int
+    at: float  # the time of the system when it was written
+    seq: int | None
+    row: NewRow
+
+    def shown(self) -> LogRow:
+        at, row = datetime.fromtimestamp(self.at, UTC), self.row
+        return LogRow(
+            self.number,
+            row.key,
+            row.kind,
+            counts=True,
+            at=at,
+            seq=self.seq,
+            event=row.event,
+            value=row.written,
+        )
+
+
 class _MemoryRows:
     """The rows of one run."""
 
     def __init__(self) -> None:
         self._newest = 0  # the number of the newest row, also of one that is gone
-        self._by_key: dict[str, LogRow] = {}  # in the order in which they came
+        self._by_key: dict[str, _KeptRow] = {}  # in the order in which they came
         self._events: list[LoggedEvent] = []
         self._totals: dict[str, Totals] = {}
         self._texts: dict[str, KeptText] = {}
@@ -119,9 +141,7 @@ class _MemoryRows:
         if row.key in self._by_key:
             return False
         self._newest += 1
-        at = datetime.fromtimestamp(time.time(), UTC)
-        new = LogRow(self._newest, row.key, row.kind, True, at, seq, row.event, row.value)  # noqa: FBT003
-        self._by_key[row.key] = new
+        self._by_key[row.key] = _KeptRow(self._newest, time.time(), seq, row)
         if seq is not None:
             self._events.append(LoggedEvent(seq=seq, event=row.event))
         return True
@@ -129,16 +149,18 @@ class _MemoryRows:
     @property
     def newest_kind(self) -> str:
         """The kind of the newest row."""
-        return next(reversed(self._by_key.values())).kind if self._by_key else ""
+        return next(reversed(self._by_key.values())).row.kind if self._by_key else ""
 
     def has(self, key: str) -> bool:
         return key in self._by_key
 
     def value(self, key: str) -> Any:
-        return self._by_key[key].value
+        return self._by_key[key].row.written
 
     def between(self, first: str, last: str) -> Sequence[tuple[str, Any]]:
-        return [(key, row.value) for key, row in self._by_key.items() if first <= key < last]
+        return [
+            (key, kept.row.written) for key, kept in self._by_key.items() if first <= key < last
+        ]
 
     def supersede(self, first: str, last: str) -> int:
         # Each call of a model is settled, which supersedes one row of all.
@@ -159,13 +181,13 @@ class _MemoryRows:
     def recent_events(self, kinds: Sequence[str], among: int) -> Sequence[LoggedEvent]:
         newest = [*self._by_key.values()][-among:]
         return [
-            LoggedEvent(seq=row.seq, event=row.event)
-            for row in newest
-            if row.kind in kinds and row.seq is not None
+            LoggedEvent(seq=seq, event=row.event)
+            for _, _, seq, row in newest
+            if row.kind in kinds and seq is not None
         ]
 
     def every(self, after: int) -> Sequence[LogRow]:
-        return [row for row in self._by_key.values() if row.number > after]
+        return [kept.shown() for kept in self._by_key.values() if kept.number > after]
 
     def totals(self) -> Mapping[str, Totals]:
         return dict(self._totals)
