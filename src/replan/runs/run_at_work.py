@@ -35,7 +35,7 @@ from replan.runs.log.rest_events import RestEvents
 from replan.runs.reports import keep_report
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
-from replan.runs.snapshots import config_of
+from replan.runs.snapshots import check_goes_on, config_of
 from replan.runs.stopping import StopSignal, put_an_end_to
 from replan.runs.team_on_record import changes_of_team, team_for
 from replan.state.enhanced import EnhancedState
@@ -212,6 +212,8 @@ class RunAtWork:
                 raise StopSignal
             if job.unless is not None and await job.unless():
                 raise ThreadBusyError(job.thread_id)
+            if job.goes_on and resources.storage is not None:
+                await check_goes_on(resources.graph, job.record)
             with owner.at_work() if owner else nullcontext():
                 await resources.runs.begin(
                     job.record.replace(

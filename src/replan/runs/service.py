@@ -34,7 +34,7 @@ from replan.runs.calling.team_graph import alone
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
-from replan.runs.continued.resuming import remaining_work
+from replan.runs.continued.resuming import begun_again, remaining_work
 from replan.runs.labels import checked_labels
 from replan.runs.reads import (
     check_keeps_runs,
@@ -51,7 +51,7 @@ from replan.runs.run import Run
 from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.run_input import new_input, stored_input, title_of
 from replan.runs.runs_at_work import RequestFields, RunsAtWork
-from replan.runs.snapshots import config_of
+from replan.runs.snapshots import check_goes_on, config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
 from replan.state.limits import RunSettings
@@ -139,7 +139,7 @@ class Runtime(Generic[T_co]):
             settings: The settings of this run; fields that are not set keep the team's values.
             config: LangChain's configuration, for callbacks, tags and metadata.
             run_id: The run's id; by default a new one. The same input under the same id continues
-                the run, and does nothing more if the run is over.
+                the run, and does nothing more if the run is over; another input is refused.
             thread_id: The conversation of the run; by default a new one.
             title: A title for lists; by default the beginning of the request.
             order: The data that is needed to build the same graph again; JSON without secrets. By
@@ -150,7 +150,8 @@ class Runtime(Generic[T_co]):
                 event once it is on record, and `stop` is an `asyncio.Event` that stops the run.
 
         Raises:
-            InputError: It says nothing, or its plan names unknown specialists.
+            InputError: It says nothing, its plan names unknown specialists, or its id is that of a
+                run with another input, or of one behind which its thread went on.
             PlanDocumentError: Its plan has mistakes.
             ThreadBusyError: Another run works on the thread.
             StorageError: It cannot be stored.
@@ -179,6 +180,10 @@ class Runtime(Generic[T_co]):
         record = await self._resources.runs.get(job.run_id)
         if record is not None:
             job = replace(job, record=record, goes_on=True)
+            if job.input is not None and self.storage is not None:
+                left = await begun_again(job, self._resources)
+                if left is None:
+                    return Run(self, job.run_id)
         return Run(
             self, job.run_id, await self._runs_at_work.start_or_join(job, is_new=record is None)
         )
@@ -303,6 +308,7 @@ class Runtime(Generic[T_co]):
         if earlier is not None and await log.is_taken(run_id, name):
             check_same_answers(said, earlier)
             return Run(self, run_id)
+        await check_goes_on(self._resources.graph, record)
         asks = (await self.get(run_id)).pending_questions
         try:
             rows = answer_rows(asks, read_answers(answers, asks))
@@ -388,6 +394,7 @@ class Runtime(Generic[T_co]):
         draft = Request(run_id=run_id, name=name, kind=kind, at=resources.clock(), by=by, **fields)
         if name and await is_repeated(draft, resources.log):
             return ()
+        await check_goes_on(resources.graph, record)
         await refuse_second_edit(draft, resources.log)
         at_work = check_steer(
             draft,

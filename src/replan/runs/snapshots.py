@@ -5,6 +5,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
+from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.new_or_continued import is_not_begun
@@ -22,6 +23,25 @@ async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
         # What is there before it begins is the state of the run before.
         return snapshot._replace(values={}) if is_not_begun(snapshot) else snapshot
     return newest._replace(values={}, next=(), tasks=(), interrupts=())
+
+
+async def check_goes_on(graph: Graph, record: RunRecord) -> None:
+    """Check that a thread has begun no other run since: whatever continues it continues that.
+
+    Raises:
+        InputError: It has.
+    """
+    newest: StateSnapshot = await cast("Any", graph).aget_state(config_of(record.thread_id))
+    names = newest.metadata or {} if is_not_begun(newest) else newest.values
+    if names.get("run_id") in (None, "", record.run_id):
+        return
+    own = await snapshot_of(graph, record)
+    # One that was killed before it left anything there can begin behind the other.
+    if own.values or own.tasks:
+        raise InputError(
+            "Another run has begun on the thread of this one, which cannot continue. Start its "
+            "request again, under another id."
+        )
 
 
 def config_of(thread_id: str) -> RunnableConfig:

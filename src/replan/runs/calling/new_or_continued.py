@@ -116,7 +116,7 @@ async def _continued_if_same(graph: Graph, call: Call) -> Call:
     newest = await _newest_start(graph, call) if call.name else None
     if newest is None or newest.metadata.get("run_id") != call.name:
         return call
-    if not _is_same(newest.checkpoint["channel_values"].get(START), call.input):
+    if not _is_same(_input_of(newest), call.input):
         # LangGraph would take any input under the newest name for the one that it has.
         return _without_name(call)
     # What it may do is in its state, and may have been raised since.
@@ -124,15 +124,32 @@ async def _continued_if_same(graph: Graph, call: Call) -> Call:
     return replace(call, input=None, settings=call.settings if begins else None)
 
 
+async def began_otherwise(graph: Graph, thread_id: str, run_id: str, sent: Input) -> bool:
+    """Whether the run of an id on a thread was begun with another input than this."""
+    started = await _newest_input(graph, thread_id, {"run_id": run_id})
+    return started is not None and not _is_same(_input_of(started), sent)
+
+
 async def _newest_start(graph: Graph, call: Call) -> CheckpointTuple | None:
     """The checkpoint of the thread's newest input; what continues a run leaves none."""
     thread = call.config.get("configurable", {}).get("thread_id")
-    if thread is None:
-        return None
-    config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-    checkpoints = cast("Any", graph).checkpointer.alist(config, filter={"source": "input"}, limit=1)
+    return None if thread is None else await _newest_input(graph, thread, {})
+
+
+async def _newest_input(
+    graph: Graph, thread_id: str, wanted: Mapping[str, str]
+) -> CheckpointTuple | None:
+    """The checkpoint of the newest input of a thread, of those with this in their metadata."""
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+    checkpoints = cast("Any", graph).checkpointer.alist(
+        config, filter={"source": "input", **wanted}, limit=1
+    )
     async with aclosing(checkpoints):
         return await anext(checkpoints, None)
+
+
+def _input_of(started: CheckpointTuple) -> object:
+    return started.checkpoint["channel_values"].get(START)
 
 
 def _is_same(stored: object, sent: object) -> bool:

@@ -120,10 +120,8 @@ def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
     return sorted(step_id for step_id in seen if steps[step_id].status is StepStatus.FAILED)
 
 
-def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
-    """See that a run can be corrected where it is."""
-    if snapshot.values.get("run_id") != run_id:
-        raise InputError("Another run has begun on the thread of this one, which cannot continue.")
+def check_asks_nothing(snapshot: StateSnapshot) -> None:
+    """See that no graph of a step asks in the middle of its work."""
     if any(task.interrupts and task.name.startswith("specialist_") for task in snapshot.tasks):
         raise InputError("A step asks in the middle of its work. Answer it first.")
 

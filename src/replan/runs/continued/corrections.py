@@ -12,7 +12,7 @@ from replan.runs.calling.compiled import loosened, team_of
 from replan.runs.continued.correcting import (
     Correction,
     check,
-    check_newest,
+    check_asks_nothing,
     corrected,
     input_of_new_run,
     refuse_repeats,
@@ -21,7 +21,7 @@ from replan.runs.continued.correcting import (
 from replan.runs.reads import report_of, state_of
 from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.run_input import stored_input
-from replan.runs.snapshots import config_of
+from replan.runs.snapshots import check_goes_on, config_of
 from replan.specialists.steps.carried_results import note_kept
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings
@@ -46,7 +46,8 @@ async def in_place(
     report, settings = await report_of(record, resources), options.get("settings")
     state = await state_of(record.run_id, resources)
     check(correction, report)
-    check_newest(await graph.aget_state(config), record.run_id)
+    await check_goes_on(resources.graph, record)
+    check_asks_nothing(await graph.aget_state(config))
     so_far = report.plan or TaskPlan()
     now = resources.clock()
     update, events = corrected(correction, state, so_far, settings, now)

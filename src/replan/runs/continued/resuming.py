@@ -11,10 +11,11 @@ from replan.base.texts.storable import storable_text
 from replan.errors import InputError
 from replan.runs.asked.steers import settle_missed
 from replan.runs.calling.compiled import Graph, is_served, loosened
+from replan.runs.calling.new_or_continued import began_otherwise
 from replan.runs.reads import only_waits
 from replan.runs.run_at_work import Resources, RunJob
 from replan.runs.run_input import input_of_record
-from replan.runs.snapshots import config_of, snapshot_of
+from replan.runs.snapshots import check_goes_on, config_of, snapshot_of
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -31,15 +32,38 @@ async def remaining_work(job: RunJob, resources: Resources) -> RunJob | None:
         if settings is None or not state.get("limit_reached"):
             await settle_missed(state, resources.log, resources.clock())
             return None
+        await check_goes_on(resources.graph, job.record)
         at = config_of(job.thread_id)
         by = job.by or "raise_limits"
         await raise_limits(resources.graph, settings=settings, config=at, by=by)
         settings = None
+    else:
+        await check_goes_on(resources.graph, job.record)
     if settings is None and await only_waits(job.run_id, snapshot, resources):
         return None
     begins = not snapshot.values and not snapshot.tasks
     first_input = input_of_record(job.record) if begins else None
     return replace(job, input=first_input, settings=settings)
+
+
+async def begun_again(job: RunJob, resources: Resources) -> RunJob | None:
+    """What is left to do of a run whose input comes again; None if it is over, and others followed.
+
+    Raises:
+        InputError: It was begun with another input, or another run has begun on its thread since.
+    """
+    graph, record = resources.graph, job.record
+    if await began_otherwise(graph, record.thread_id, record.run_id, job.input):
+        raise InputError(
+            f"The run {record.run_id} was begun with another input. Give this one another run_id."
+        )
+    try:
+        await check_goes_on(graph, record)
+    except InputError:
+        if not (await snapshot_of(graph, record)).values.get("is_completed"):
+            raise
+        return None
+    return job
 
 
 async def raise_limits(
