@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, TextIO, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_args
 
 import typer
 
@@ -22,6 +22,7 @@ from replan.views.cells import columns, one_line, width_of
 
 if TYPE_CHECKING:
     from replan.log.report import RunReport
+    from replan.ports.run_book import RunOutcome, RunRecord
     from replan.ports.storage import Storage
     from replan.user_files.storage_location import StorageLocation
 
@@ -65,7 +66,7 @@ class RunFilter:
 
     most: int
     labels: Mapping[str, str]
-    outcomes: Collection[str]  # empty: whatever it is
+    outcomes: Collection[RunOutcome]  # empty: whatever it is
     since: datetime | None
 
     def takes(self, run: RunReport) -> bool:
@@ -100,23 +101,22 @@ def list_runs(
 async def _find(wanted: RunFilter, location: StorageLocation) -> list[RunReport]:
     from replan.assembly.graphs import viewer
     from replan.runs.reports import read_summary
+    from replan.runs.statuses import page_of, records_of
     from replan.user_files.storage_location import now, open_existing_location
 
     async with open_existing_location(location) as storage:
-        graph = viewer(storage)
-        found: list[RunReport] = []
-        # The status of a run is known when it is looked at.
-        limit = sys.maxsize if wanted.outcomes or wanted.since else wanted.most
-        records = await storage.runs.recent(limit, wanted.labels)
-        if wanted.labels and not records:
-            await _check_labels(wanted.labels, storage)
-        for record in records:
-            if len(found) == wanted.most or (wanted.since and record.started_at < wanted.since):
-                break
+        graph, labels = viewer(storage), wanted.labels
+        if labels and not await storage.runs.recent(1, labels):
+            await _check_labels(labels, storage)
+
+        async def listed(record: RunRecord) -> RunReport | None:
             run = await read_summary(graph, storage, record, now())
-            if wanted.takes(run):
-                found.append(run)
-        return found
+            return run if wanted.takes(run) else None
+
+        records = records_of(
+            storage.runs, labels=labels, statuses=wanted.outcomes, since=wanted.since
+        )
+        return (await page_of(records, wanted.most, listed, sys.maxsize))[0]
 
 
 async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
@@ -129,7 +129,7 @@ async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
             raise InputError(f"No run has the label {name}={value}. The newest runs have: {there}.")
 
 
-def _outcomes(names: list[str]) -> list[str]:
+def _outcomes(names: list[str]) -> list[Any]:
     from replan.ports.run_book import NOT_OVER
     from replan.state.outcomes import Outcome
 

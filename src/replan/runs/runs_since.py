@@ -8,6 +8,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph
 from replan.runs.reports import read_run
+from replan.runs.statuses import page_of, records_of
 
 MOST_RUNS = 2_000
 """Runs of a period that are added up: the newest ones."""
@@ -29,12 +30,11 @@ async def runs_since(
         at: Now.
         is_seen: Whether a run counts.
     """
-    reports: list[RunReport] = []
-    # One more than are looked at tells whether there are more.
-    records = await storage.runs.recent(MOST_RUNS + 1)
-    for record in records[:MOST_RUNS]:
-        if since is not None and record.started_at < since:
-            return reports, False
-        if is_seen(record):
-            reports.append(await read_run(graph_of(record), storage, record, at))
-    return reports, len(records) > MOST_RUNS
+
+    async def read(record: RunRecord) -> RunReport | None:
+        seen = is_seen(record)
+        return await read_run(graph_of(record), storage, record, at) if seen else None
+
+    records = records_of(storage.runs, since=since)
+    reports, last = await page_of(records, MOST_RUNS, read, MOST_RUNS)
+    return reports, bool(last)

@@ -6,6 +6,7 @@ takes it.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
@@ -52,7 +53,7 @@ from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.run_input import new_input, stored_input, title_of
 from replan.runs.runs_at_work import RequestFields, RunsAtWork
 from replan.runs.snapshots import check_goes_on, config_of
-from replan.runs.statuses import RunStatus, checked_statuses, records_of
+from replan.runs.statuses import RunStatus, checked_statuses, page_of, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
@@ -569,17 +570,15 @@ class Runtime(Generic[T_co]):
         Raises:
             InputError: There is no such status.
         """
-        statuses, reports = checked_statuses(status), list[RunReport]()
-        # The record of a run whose process was killed says `running`.
-        outcomes: set[RunStatus] = {*statuses, "running"} if statuses else set()
-        book, page = self._resources.runs, max(limit, 1)
-        records = records_of(book, labels=checked_labels(labels), outcomes=outcomes, page=page)
-        async with aclosing(records) as coming:
-            while len(reports) < limit and (record := await anext(coming, None)):
-                report = await self._report(record)
-                if not statuses or report.outcome in statuses:
-                    reports.append(report)
-        return reports
+        statuses, page = checked_statuses(status), max(limit, 1)
+        book, wanted = self._resources.runs, checked_labels(labels)
+
+        async def listed(record: RunRecord) -> RunReport | None:
+            report = await self._report(record)
+            return report if not statuses or report.outcome in statuses else None
+
+        records = records_of(book, labels=wanted, statuses=statuses, page=page)
+        return (await page_of(records, max(limit, 0), listed, sys.maxsize))[0]
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
         """Return what the team remembers about a user: the newest first, or what fits a query best.

@@ -45,15 +45,19 @@ async def records_of(  # noqa: PLR0913 - what a list may ask for
     book: RunBook,
     *,
     labels: Mapping[str, str] | None = None,
-    outcomes: Collection[RunOutcome] = (),
+    statuses: Collection[RunOutcome] = (),
     page: int = PAGE,
     behind: RunRecord | None = None,  # the run after which they begin
     order: RunOrder = "began",
     since: datetime | None = None,  # those that began then or later
 ) -> AsyncGenerator[RunRecord]:
-    """Yield the runs whose records read so, by default the newest first, page by page."""
+    """Yield the runs that may have one of these statuses, by default the newest first, by pages.
+
+    The record of a run whose process was killed says `running`: what it is tells its report.
+    """
+    said: set[RunOutcome] = {*statuses, "running"} if statuses else set()
     while True:
-        records = await book.recent(page, labels, behind=behind, outcomes=outcomes, order=order)
+        records = await book.recent(page, labels, behind=behind, outcomes=said, order=order)
         for record in records:
             if since is not None and record.started_at < since:
                 return

@@ -1,7 +1,6 @@
 """The list of runs: those that wait for a person first, then a page of all in some order."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
@@ -110,7 +109,7 @@ async def _find_page(
     records = records_of(
         served.storage.runs,
         labels=_labels(request, wanted.label),
-        outcomes=_recorded_outcomes(wanted.outcome),
+        statuses=(wanted.outcome,) if wanted.outcome else (),
         page=1_000 if wanted.q else _PAGE + 1,
         behind=await _page_start(served, request, wanted.cursor),
         order=wanted.order,
@@ -125,13 +124,6 @@ async def _find_page(
 
 async def _page_start(served: ServedTeams, request: Request, name: str) -> RunRecord | None:
     return await find_record(served, name, request.state.who) if name else None
-
-
-def _recorded_outcomes(outcome: RunOutcome | Literal[""]) -> Sequence[RunOutcome]:
-    """The status of the records of runs with an outcome: a killed process could not say so."""
-    if outcome in ("waiting", "interrupted"):
-        return (outcome, "running")
-    return (outcome,) if outcome else ()
 
 
 def _labels(request: Request, given: str = "") -> dict[str, str]:

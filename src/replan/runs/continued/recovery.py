@@ -164,8 +164,8 @@ class Recoverer(Generic[T_co]):
         Those that wait come last: many may wait for a long time, and few of them have an answer.
         """
         run_ids = dict[str, None]()
-        for outcomes in _LISTED:
-            async with aclosing(records_of(self._resources.runs, outcomes=outcomes)) as records:
+        for statuses in _LISTED:
+            async with aclosing(records_of(self._resources.runs, statuses=statuses)) as records:
                 async for record in records:
                     if len(run_ids) > self._wanted.limit:
                         break

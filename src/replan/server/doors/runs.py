@@ -300,6 +300,7 @@ async def runs(call: Called, query: Annotated[RunsQuery, Query()]) -> RunPage:
     records = records_of(
         call.served.storage.runs,
         labels=_labels(query, call.who),
+        statuses=query.outcome,
         page=_BATCH,
         behind=await _page_start(call, query),
         since=since if since is None or since.tzinfo else since.replace(tzinfo=UTC),
@@ -384,8 +385,6 @@ async def _list_entry(call: Call, query: RunsQuery, record: RunRecord) -> RunSum
     served = call.served
     is_of_team = query.team in (None, team_name(record))
     if not (is_of_team and served.is_seen(record, call.who)):
-        return None
-    if query.outcome and record.outcome not in {*query.outcome, "running"}:
         return None
     runtime = served.runtime_of(record)
     if record.outcome == "running":
