@@ -81,7 +81,7 @@ async def _follow_edit(steering: Steering, step: StepRun) -> EnhancedState:
     state = board.state_so_far
     plan = with_history(with_results_of_round(plan_of(state), state, services.clock()), state)
     try:
-        edited = taken_edit(plan, edit, state, services)
+        edited = taken_edit(plan, edit, state, services, services.clock())
     except InputError:
         # Its merge says why, when the round is over.
         return {}

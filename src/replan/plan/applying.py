@@ -139,20 +139,8 @@ def _next_version(
     net = difference(plan, new)
     if not net:
         return plan
-    update = PlanUpdate(
-        version=plan.version + 1,
-        update_type=net.kind,
-        description=description,
-        timestamp=at,
-        changes=net.record,
-        by=by,
-    )
     return refresh_content(
-        new.replace(
-            version=update.version,
-            updated_at=at,
-            update_history=(*plan.update_history, update),
-        )
+        new.next_version(description, at, by=by, kind=net.kind, changes=net.record)
     )
 
 

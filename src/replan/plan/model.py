@@ -233,6 +233,27 @@ class TaskPlan(Value):
             raise UnknownStepError(step_id, self.by_id)
         return self.replace(steps=tuple(new.get(step.id, step) for step in self.steps))
 
+    def next_version(
+        self,
+        description: str,
+        at: datetime,
+        *,
+        by: Author = "person",
+        kind: PlanUpdateType = PlanUpdateType.MODIFY_PLAN,
+        changes: dict[str, JsonValue] | None = None,
+    ) -> Self:
+        """Return the plan as its next version, with the revision that made it in its history."""
+        update = PlanUpdate(
+            version=self.version + 1,
+            update_type=kind,
+            description=description,
+            timestamp=at,
+            changes=changes or {},
+            by=by,
+        )
+        history = (*self.update_history, update)
+        return self.replace(version=update.version, updated_at=at, update_history=history)
+
     def open_steps(self) -> Iterator[PlanStep]:
         """The steps that are neither completed, skipped nor failed."""
         return (step for step in self.steps if step.status.is_open)

@@ -15,52 +15,49 @@ from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.markdown.seal import unsealed
-from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
+from replan.plan.model import PlanStep, TaskPlan
 from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.state.team import SpecialistCard, seats_of
+from replan.state.team import seats_of
 
 UNSAFE = "A person's edit adds work that must not happen twice to the plan."
 """Why a person is asked about an edited plan."""
 
 
-def merged_edit(
+def taken_edit(
     plan: TaskPlan,  # with its history
     edit: Request,
-    team: Sequence[SpecialistCard] | None,  # None: whoever is named is not looked for
+    state: EnhancedState,
+    services: Services | None,  # the run's team; None: whoever is named is not looked for
     at: datetime,
+    *,
+    is_at_work: bool = True,
 ) -> TaskPlan:
-    """Apply the edited document of a plan: all of it, or nothing.
+    """Apply the edited document of the plan of a run, if the run can still follow it.
 
-    A step that has ended since the document was read keeps how it ended, if the edit leaves it as
-    it was.
+    All of it is applied, or nothing. A step that has ended since the document was read keeps how it
+    ended, if the edit leaves it as it was.
 
     Raises:
         PlanConflictError: The plan was revised since.
-        InputError: The document has mistakes, or changes what is finished.
+        InputError: The document has mistakes, or changes what is finished; or it comes too late.
     """
+    if is_at_work and state.get("current_round", 0) >= rounds_of(state):
+        raise InputError(
+            f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that the "
+            "edit adds could run."
+        )
+    if services is not None and services.is_served:
+        check_outside_plan(edit.text, services, plan)
     if edit.version != plan.version:
         raise PlanConflictError(edit.version, plan.version)
-    plan = plan.replace(content=unsealed(plan.content))
+    plan, team = plan.replace(content=unsealed(plan.content)), services and services.team
     new = changed_by_person(plan, _with_newer_marks(plan, unsealed(edit.text)), team, at)
     if new == plan:
         raise InputError(f"The edit changes nothing of version {plan.version} of the plan.")
-    return new if new.version > plan.version else _next_version(new, at)
-
-
-def _next_version(plan: TaskPlan, at: datetime) -> TaskPlan:
-    """The plan as a new version, where only marks or texts between its steps were changed."""
-    update = PlanUpdate(
-        version=plan.version + 1,
-        update_type=PlanUpdateType.MODIFY_PLAN,
-        description=BY_PERSON,
-        timestamp=at,
-        changes={},
-        by="person",
-    )
-    history = (*plan.update_history, update)
-    return plan.replace(version=update.version, updated_at=at, update_history=history)
+    # Where only marks or texts between its steps were changed, it is a new version, too.
+    return new if new.version > plan.version else new.next_version(BY_PERSON, at)
 
 
 def _with_newer_marks(plan: TaskPlan, text: str) -> str:
@@ -128,7 +125,7 @@ async def with_edits(
     waits = False
     for edit in edits:
         try:
-            new = settled(taken_edit(plan, edit, state, services))
+            new = settled(taken_edit(plan, edit, state, services, services.clock()))
         except InputError as error:
             await _report_refusal(edit, plan, str(error), emitter, services.log)
             continue
@@ -142,22 +139,6 @@ async def with_edits(
         waits = waits or waits_for_approval(plan, new, settings_of(state), services)
         plan = new
     return plan, waits
-
-
-def taken_edit(plan: TaskPlan, edit: Request, state: EnhancedState, services: Services) -> TaskPlan:
-    """Apply an edit to the plan of a run, as `merged_edit` does, if the run can still follow it.
-
-    Raises:
-        InputError: The edit is refused.
-    """
-    if state.get("current_round", 0) >= rounds_of(state):
-        raise InputError(
-            f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that the "
-            "edit adds could run."
-        )
-    if services.is_served:
-        check_outside_plan(edit.text, services, plan)
-    return merged_edit(plan, edit, services.team, services.clock())
 
 
 async def _report_refusal(

@@ -10,14 +10,13 @@ from replan.log.kept_events import entry_of, events_of
 from replan.log.report import RunReport
 from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
-from replan.nodes.host.plan_bounds import check_outside_plan
-from replan.nodes.host.steered_plan import is_same_work, merged_edit
+from replan.nodes.host.steered_plan import is_same_work, taken_edit
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.steering import OUTCOME, TOO_LATE, facts_of
 from replan.runs.asked.requests import check_same_words
 from replan.runs.calling.new_or_continued import check_storable
 from replan.specialists.services import Services
-from replan.state.enhanced import EnhancedState, rounds_of
+from replan.state.enhanced import EnhancedState
 
 
 def steps_at_work(report: RunReport) -> tuple[int, ...]:
@@ -36,14 +35,7 @@ def check_edit(
 ) -> tuple[int, ...]:
     """Refuse an edit that cannot be merged; return the steps that it waits for."""
     plan = plan_to_steer(report, is_direct=services is not None and services.is_direct)
-    if state.get("current_round", 0) >= rounds_of(state) and report.is_held:
-        raise InputError(
-            f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that an "
-            "edit adds could run."
-        )
-    if services is not None and services.is_served:
-        check_outside_plan(edit.text, services, plan)
-    new = merged_edit(plan, edit, services and services.team, edit.at)
+    new = taken_edit(plan, edit, state, services, edit.at, is_at_work=report.is_held)
     at_work = steps_at_work(report)
     begun = [step_id for step_id in at_work if _differs(step_id, plan, new)]
     if begun:

@@ -18,7 +18,7 @@ from replan.log.run_log import ACTED, DOUBTED, RunLog
 from replan.plan.changes import unstarted
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import sealed, unsealed
-from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+from replan.plan.model import PlanStep, PlanUpdateType, StepStatus, TaskPlan
 from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.statuses import with_statuses
 from replan.runs.continued.resuming import revived
@@ -139,15 +139,9 @@ def corrected(
     ids = [rerun.step for rerun in reruns] or [correction.step]
     old = before.replace(content=unsealed(before.content), update_history=())
     new = with_statuses(old, [correction.applied_to(old.step(step_id)) for step_id in ids], at)
-    new = new.replace(version=old.version + 1, updated_at=at)
-    revision = PlanUpdate(
-        version=new.version,
-        update_type=PlanUpdateType.MODIFY_STEP,
-        description=_describe(correction, reruns),
-        timestamp=at,
-        changes={},
-        by="person",
-    )
+    why = _describe(correction, reruns)
+    new = new.next_version(why, at, kind=PlanUpdateType.MODIFY_STEP)
+    revision, new = new.update_history[-1], new.replace(update_history=())
     settled = after_round(state.get("generations", {}), before, so_far)
     update: EnhancedState = {
         "stalls": 0,
