@@ -23,7 +23,7 @@ from replan.specialists.steps.board import QUESTIONS
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import ask_of
-from replan.state.questions import Question, fingerprint_of
+from replan.state.questions import Question
 from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import MOST_BYTES, ValueReader
@@ -249,17 +249,7 @@ def asks_of_run(run: PortableRun | None) -> tuple[Question, ...]:
     if run is None or not run.waits:
         return ()
     if run.asked:
-        return tuple(
-            Question(
-                key=each.key,
-                text=each.text,
-                fingerprint=fingerprint_of(each.key, each.text),
-                interrupt=each.key,
-                step_id=each.step_id,
-                who=each.who,
-            )
-            for each in run.asked
-        )
+        return run.asked
     approval = run.state.get("approval")
     if run.next == "plan_approval" and approval is not None:
         return (approval,)

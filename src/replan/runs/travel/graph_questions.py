@@ -11,41 +11,22 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import PregelTask, StateSnapshot
 
 from replan.base.langgraph_inside.tasks import task_around
-from replan.base.values import Value
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.runs.asked.asks import seats_of
 from replan.runs.calling.compiled import Graph, services_in
 from replan.state.person.waiting import asks_of
+from replan.state.questions import Question
 
 _SPECIALIST = specialist_node("")
 _FIX = "Let the step ask with `ask_user`, or keep the run in a storage (ClientAgentAdapter)."
 
 
-class GraphAsked(Value):
-    """What the graph of a step asks.
-
-    Attributes:
-        key: The id of LangGraph's interrupt.
-        text: The question.
-        step_id: The step.
-        who: The step and its specialist.
-    """
-
-    key: str
-    text: str
-    step_id: int = 0
-    who: str = ""
-
-
-def asked_by_graphs(snapshot: StateSnapshot) -> tuple[GraphAsked, ...]:
+def asked_by_graphs(snapshot: StateSnapshot) -> tuple[Question, ...]:
     """What graphs ask, if nothing else of the round can be done; else nothing."""
     if not all(task.interrupts or task.result is not None for task in snapshot.tasks):
         return ()
-    asks = asks_of(_of_graphs(snapshot), seats_of(snapshot))
-    return tuple(
-        GraphAsked(key=ask.key, text=ask.text, step_id=ask.step_id, who=ask.who) for ask in asks
-    )
+    return asks_of(_of_graphs(snapshot), seats_of(snapshot))
 
 
 async def check_no_graph_waits(snapshot: StateSnapshot, graph: Graph) -> None:

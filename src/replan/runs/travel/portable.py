@@ -30,7 +30,6 @@ from replan.runs.run_input import title_of
 from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.team_on_record import team_for, with_team
 from replan.runs.travel.graph_questions import (
-    GraphAsked,
     asked_by_graphs,
     check_no_graph_waits,
 )
@@ -85,7 +84,7 @@ class PortableRun(Value):
     state: dict[str, Any]
     rows: RunRows
     threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
-    asked: tuple[GraphAsked, ...] = ()
+    asked: tuple[Question, ...] = ()
 
     @property
     def waits(self) -> bool:
@@ -95,7 +94,9 @@ class PortableRun(Value):
     def to_json(self) -> dict[str, JsonValue]:
         """Return the run as JSON."""
         rows = self.rows.model_dump(mode="json", exclude_defaults=True)
-        asked: list[JsonValue] = [asked_call.model_dump(mode="json") for asked_call in self.asked]
+        asked: list[JsonValue] = [
+            question.model_dump(mode="json", exclude_defaults=True) for question in self.asked
+        ]
         return {
             "format": FORMAT,
             "run_id": self.run_id,
@@ -153,7 +154,7 @@ class _Written(Value):
     state: dict[str, JsonValue]
     rows: dict[str, JsonValue]
     threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
-    asked: tuple[GraphAsked, ...] = ()
+    asked: tuple[Question, ...] = ()
 
 
 def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: ValueReader) -> None:
