@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, location_from
+from replan.cli.shared.process import as_command, confirm_loss, location_from
 from replan.errors import InputError
 from replan.user_files.new_file import check_output, write_out
 from replan.views.cells import columns, counted, minute, one_line, width_of
@@ -106,7 +106,8 @@ async def forget(
         if unknown := [one_line(each) for each in wanted if each not in facts_by_id]:
             whose = one_line(facts.owner.user)
             raise InputError(f"The user '{whose}' has no fact {', '.join(unknown)}.")
-        if wanted and not yes and not _confirm([facts_by_id[each] for each in wanted]):
+        lines = _lines([facts_by_id[each] for each in wanted])
+        if wanted and not yes and not confirm_loss("fact", lines, "Forget {}?", "Forgotten"):
             typer.echo("Nothing was forgotten.")
             return
         for each in wanted:
@@ -128,9 +129,3 @@ async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGen
 def _lines(facts: Sequence[Fact]) -> list[str]:
     rows = [(one_line(fact.id), minute(fact.at), one_line(fact.text)) for fact in facts]
     return columns(rows, width_of(sys.stdout))
-
-
-def _confirm(facts: Sequence[Fact]) -> bool:
-    what = "this fact" if len(facts) == 1 else f"these {len(facts)} facts"
-    refusal = "Forgotten facts cannot be restored. Confirm it with --yes."
-    return confirm(f"Forget {what}?", _lines(facts), refusal)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, location_from
+from replan.cli.shared.process import as_command, confirm_loss, location_from
 from replan.views.cells import one_line
 
 if TYPE_CHECKING:
-    from replan.ports.run_book import RunRecord
+    pass
 
 
 @as_command
@@ -36,21 +36,14 @@ async def rm(
             record.run_id: record
             for record in [await find_run(kept.runs, prefix) for prefix in run_ids]
         }
-        if not yes and not _confirm(list(records.values())):
+        lines = [
+            f"{short(run_id)}  {record.outcome}  {one_line(record.title)}"
+            for run_id, record in records.items()
+        ]
+        if not yes and not confirm_loss("run", lines):
             typer.echo("Nothing was removed.")
             return
         for run_id, record in records.items():
             await check_idle(kept, record)
             await kept.runs.remove(run_id)
             typer.echo(f"removed {short(run_id)}")
-
-
-def _confirm(records: list[RunRecord]) -> bool:
-    from replan.user_files.storage_location import short
-
-    what = "this run" if len(records) == 1 else f"these {len(records)} runs"
-    lines = [
-        f"{short(record.run_id)}  {record.outcome}  {one_line(record.title)}" for record in records
-    ]
-    refusal = "Removed runs cannot be restored. Confirm it with --yes."
-    return confirm(f"Remove {what} with all their records?", lines, refusal)

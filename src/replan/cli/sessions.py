@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, location_from
+from replan.cli.shared.process import as_command, confirm, confirm_loss, location_from
 from replan.errors import InputError, SessionConflictError
 from replan.views.cells import columns, counted, minute, one_line, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
     from replan.ports.session_store import SessionRecord
     from replan.sessions.client.user_sessions import UserSessions
@@ -159,7 +159,7 @@ async def rm(
 
         # All are found before the first is removed.
         found = [*dict.fromkeys([await find_session(client, id_) for id_ in ids])]
-        if not yes and not _confirm(found):
+        if not yes and not confirm_loss("session", [*map(one_line, found)]):
             typer.echo("Nothing was removed.")
             return
         for session_id in found:
@@ -189,9 +189,3 @@ def _confirm_import(context: AgentContext) -> bool:
         "began, or that was changed since. The file decides what this run may do."
     )
     return confirm("Import it?", [text], f"{text} Confirm with --yes that you trust the file.")
-
-
-def _confirm(ids: Sequence[str]) -> bool:
-    what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
-    refusal = "Removed sessions cannot be restored. Confirm it with --yes."
-    return confirm(f"Remove {what} with all their records?", map(one_line, ids), refusal)

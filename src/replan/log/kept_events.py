@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import JsonValue, ValidationError
 
@@ -23,6 +23,8 @@ from replan.events.types import (
     WarningReported,
 )
 from replan.log.rows import KeptText, LoggedEvent, reference_to
+
+C = TypeVar("C", bound=BaseEvent)
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +137,14 @@ def prompt_of(event: Event) -> tuple[MessageText, ...]:
 def reply_of(event: Event) -> MessageText | None:
     """What a model replied."""
     return event.reply if isinstance(event, ModelCompleted | MemorySummary) else None
+
+
+def with_whole_texts(call: C, texts: Mapping[str, str]) -> C:
+    """Return the event of a call with its whole arguments and result, where `texts` have them."""
+    whole: dict[str, Any] = {name: texts[ref] for name, ref in call.refs.items() if ref in texts}
+    if "arguments" in whole:
+        whole["arguments"] = json.loads(whole["arguments"])
+    return call.replace(**whole) if whole else call
 
 
 def references(events: Iterable[Event]) -> set[str]:

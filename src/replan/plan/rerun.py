@@ -1,13 +1,15 @@
 """Which settled steps of an edited document must run again, and why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from replan.plan.changes import unstarted
 from replan.plan.markdown.document import refresh_content
-from replan.plan.markdown.seal import fingerprint, read_fingerprints, sealed, unsealed
+from replan.plan.markdown.seal import fingerprint, read_fingerprints, unsealed
 from replan.plan.model import TaskPlan, Value
 from replan.plan.order import run_order
+
+Reason = Literal["edited", "reopened", "dependency", "input_changed"]
 
 
 class Rerun(Value):
@@ -22,7 +24,7 @@ class Rerun(Value):
     """
 
     step: int
-    reason: Literal["edited", "reopened", "dependency", "input_changed"]
+    reason: Reason
     causes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
@@ -48,21 +50,13 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
         One reason for each of the steps, in the order of the plan.
     """
     seal = read_fingerprints(plan.content)
-    found: dict[int, Rerun] = {}
-    cone: set[int] = set()
-    for step in run_order(plan):
-        causes = tuple(other for other in step.awaits if other in cone)
-        recorded = seal.get(step.id)
-        is_open = step.status.is_open
-        if recorded is not None and recorded != fingerprint(step):
-            found[step.id] = Rerun(step=step.id, reason="edited", causes=causes)
-        elif recorded is not None and is_open:
-            found[step.id] = Rerun(step=step.id, reason="reopened", causes=causes)
-        elif causes and not is_open:
-            found[step.id] = Rerun(step=step.id, reason="dependency", causes=causes)
-        if causes or step.id in found:
-            cone.add(step.id)
-    return tuple(found[step.id] for step in plan.steps if step.id in found)
+    first: dict[int, Reason] = {}
+    for step in (step for step in plan.steps if step.id in seal):
+        if seal[step.id] != fingerprint(step):
+            first[step.id] = "edited"
+        elif step.status.is_open:
+            first[step.id] = "reopened"
+    return _with_dependents(plan, first)
 
 
 def rerun_from(plan: TaskPlan, step_id: int) -> tuple[Rerun, ...]:
@@ -75,7 +69,23 @@ def rerun_from(plan: TaskPlan, step_id: int) -> tuple[Rerun, ...]:
     Raises:
         UnknownStepError: No step has this id.
     """
-    return rerun_reasons(sealed(plan).with_steps(unstarted(plan.step(step_id))))
+    is_open = plan.step(step_id).status.is_open
+    return _with_dependents(plan, {} if is_open else {step_id: "reopened"})
+
+
+def _with_dependents(plan: TaskPlan, first: Mapping[int, Reason]) -> tuple[Rerun, ...]:
+    """Steps that run again, and the settled ones that wait for them, directly or not."""
+    found: dict[int, Rerun] = {}
+    cone: set[int] = set()
+    for step in run_order(plan):
+        causes = tuple(other for other in step.awaits if other in cone)
+        behind: Reason | None = "dependency" if causes and not step.status.is_open else None
+        reason = first.get(step.id) or behind
+        if reason is not None:
+            found[step.id] = Rerun(step=step.id, reason=reason, causes=causes)
+        if causes or step.id in found:
+            cone.add(step.id)
+    return tuple(found[step.id] for step in plan.steps if step.id in found)
 
 
 def reopened(plan: TaskPlan, reruns: Iterable[Rerun]) -> TaskPlan:

@@ -1,11 +1,10 @@
 """The calls of tools in one turn, from the events of its run."""
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from replan.events.types import Event, ToolCompleted, ToolInvoked
-from replan.log.kept_events import events_of
+from replan.log.kept_events import events_of, with_whole_texts
 from replan.log.run_log import RunLog
 from replan.state.session.context import ToolExecution
 
@@ -40,18 +39,9 @@ async def calls_on_record(
     kept = events_of(run_id, await log.events(run_id))
     calls = [event for event in kept if isinstance(event, ToolInvoked | ToolCompleted)]
     new = [call for call in calls if since is None or (call.at is not None and call.at >= since)]
-    return [await _with_whole_texts(log, run_id, call) for call in new]
-
-
-async def _with_whole_texts(
-    log: RunLog, run_id: str, call: ToolInvoked | ToolCompleted
-) -> ToolInvoked | ToolCompleted:
-    """An event as it was before its long texts were put next to it."""
-    found = {name: await log.text(run_id, ref) for name, ref in call.refs.items()}
-    texts = {name: text for name, text in found.items() if text is not None}
-    if "arguments" in texts:
-        return call.replace(**{**texts, "arguments": json.loads(texts["arguments"])})
-    return call.replace(**texts) if texts else call
+    texts = {ref: await log.text(run_id, ref) for call in new for ref in call.refs.values()}
+    kept_texts = {ref: text for ref, text in texts.items() if text is not None}
+    return [with_whole_texts(call, kept_texts) for call in new]
 
 
 def _execution(event: ToolCompleted, began: datetime | None) -> ToolExecution:

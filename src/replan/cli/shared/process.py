@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -128,6 +128,15 @@ def confirm(question: str, lines: Iterable[str], refusal: str) -> bool:
         raise InputError(refusal)
     typer.echo("".join(f"{line}\n" for line in lines), nl=False)
     return typer.confirm(question)
+
+
+def confirm_loss(
+    noun: str, lines: Sequence[str], how: str = "Remove {} with all their records?", end: str = ""
+) -> bool:
+    """Ask whether what these lines name is to be lost; `end` says how it is then."""
+    what = f"this {noun}" if len(lines) == 1 else f"these {len(lines)} {noun}s"
+    refusal = f"{end or 'Removed'} {noun}s cannot be restored. Confirm it with --yes."
+    return confirm(how.format(what), lines, refusal)
 
 
 def location_from(storage: str | None) -> StorageLocation:

@@ -188,7 +188,7 @@ class Conversation:
         for ask in asks:
             self.talk.lines.clear()
             try:
-                answers[ask.key] = bind_answer(ask, await answer(ask, self.talk.desk))
+                answers[ask.key] = ask.bound(await answer(ask, self.talk.desk))
             except Quit:
                 continue
             except Interrupted as interrupted:
@@ -235,9 +235,7 @@ class Conversation:
         for turn, rows in await opened.answers_on_record(self.context):
             # The answers are on record, the turn is not stored.
             is_asked = rows.keys() <= asks.keys()
-            bound = {
-                key: bind_answer(asks[key], answer) for key, answer in rows.items() if is_asked
-            }
+            bound = {key: asks[key].bound(each) for key, each in rows.items() if is_asked}
             for said in (bound, *rows.values()):
                 if turn == opened.turn_named(self.session_id, self._turn_id(said)):
                     return said if isinstance(said, dict) else str(said)
@@ -325,15 +323,6 @@ class Conversation:
             f"stopped: {how}The session is kept. Press Enter to continue; "
             "a new message gives it up."
         )
-
-
-def bind_answer(ask: Question, answered: JsonValue) -> JsonValue:
-    """An answer to a question unchanged; a decision with its subject."""
-    if ask.kind == "question":
-        return answered
-    if isinstance(answered, dict):
-        return {**answered, "fingerprint": ask.fingerprint}
-    return ask.bound(answered)
 
 
 def read_piped_answer(text: str) -> str | Mapping[str, Any]:

@@ -14,7 +14,7 @@ from replan.events.types import (
     ModelInvoked,
 )
 from replan.log.calls import calls_of
-from replan.log.kept_events import prompt_of, reply_of
+from replan.log.kept_events import prompt_of, reply_of, with_whole_texts
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import StepStatus
@@ -29,7 +29,6 @@ from replan.views.run.branches import (
     host_calls_of,
     thread_lines,
     tool_text,
-    whole,
 )
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text
 from replan.views.run.overview import attempt_line, incomplete_text, money
@@ -104,7 +103,9 @@ def attempts_record(
     """Attempts and results as JSON, with whole texts."""
 
     def record(attempt: AttemptReport) -> dict[str, Any]:
-        calls = [whole(call, run).model_dump(mode="json") for call in attempt.calls]
+        calls = [
+            with_whole_texts(call, run.texts).model_dump(mode="json") for call in attempt.calls
+        ]
         more = {"seconds": attempt.seconds, "cost": attempt.cost, "calls": calls}
         return {**attempt.record, **more}
 
@@ -244,7 +245,7 @@ def call_lines(call: Call, run: WholeReport, has_prompts: bool) -> Iterator[str]
     error = f": {one_line(call.error)}" if call.error and not call.is_tool else ""
     took = call.took(run.currency)
     yield one_line(f"{kind} {name}: {call.text}{error}{took and f', {took}'}")
-    yield from _indented(getattr(whole(call.event, run), "result", ""), 2)
+    yield from _indented(getattr(with_whole_texts(call.event, run.texts), "result", ""), 2)
     if has_prompts and has_prompt(call):
         for part in prompt_of(call.begun):
             yield from _message_lines(_message(part, run))

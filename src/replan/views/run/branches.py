@@ -1,6 +1,5 @@
 """What was done in a run, for all who show it: the host and the steps, attempts, and calls."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,7 @@ from replan.events.types import (
     ToolInvoked,
 )
 from replan.log.calls import Calls, calls_of
-from replan.log.kept_events import prompt_of
+from replan.log.kept_events import prompt_of, with_whole_texts
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.runs.reports import ThreadView, WholeReport
@@ -188,14 +187,6 @@ def _call(event: _OfCall, report: RunReport, no_end: str) -> Call:
     )
 
 
-def whole(event: _OfCall, run: WholeReport) -> _OfCall:
-    """Return an event of a call with its whole arguments and result, where they are still kept."""
-    texts = {name: run.texts[ref] for name, ref in event.refs.items() if ref in run.texts}
-    if "arguments" in texts:
-        return event.replace(**{**texts, "arguments": json.loads(texts["arguments"])})
-    return event.replace(**texts) if texts else event
-
-
 def thread_lines(
     threads: Iterable[ThreadView], step: int | None = None
 ) -> Iterator[tuple[int, str]]:
@@ -215,7 +206,7 @@ def thread_lines(
 
 def tool_text(call: Call, run: WholeReport) -> str:
     """The call of a tool with its whole arguments."""
-    event = whole(call.event, run)
+    event = with_whole_texts(call.event, run.texts)
     is_tool = isinstance(event, ToolInvoked | ToolCompleted)
     return call_text(event.tool, event.arguments) if is_tool else call.name
 

@@ -8,6 +8,7 @@ from replan.log.report import VERSION, RunReport
 from replan.log.step_reports import StepReport
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.order import run_order
+from replan.plan.rerun import rerun_from
 from replan.ports.run_book import DEFAULT, PYTHON
 from replan.runs.labels import SESSION
 from replan.state.cuts import CUTS
@@ -177,7 +178,8 @@ def _coming(
 
 def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> str:
     """Which run goes on if a step is done again or skipped, what it keeps, and what it runs."""
-    again = _done_again(report, step) if is_retry else []
+    reruns = rerun_from(report.plan, step) if is_retry and report.plan else ()
+    again = [rerun.step for rerun in reruns]
     kept = [
         step.step.id
         for step in report.planned
@@ -196,16 +198,6 @@ def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> s
     is_in_doubt = skipped and skipped.is_cut_off and report.is_unsafe(skipped.step)
     doubt = f"; step {step} may have taken effect already" if is_in_doubt else ""
     return f"{which}, {keeps}, and {runs}{doubt}"
-
-
-def _done_again(report: RunReport, step: int) -> list[int]:
-    """A step and the settled ones that wait for it, directly or not."""
-    cone, again = set[int](), list[int]()
-    for other_step in run_order(report.plan) if report.plan else ():
-        if other_step.id == step or not cone.isdisjoint(other_step.awaits):
-            cone.add(other_step.id)
-            again += [] if other_step.status.is_open else [other_step.id]
-    return again
 
 
 def _failed_in(report: RunReport) -> list[StepReport]:
