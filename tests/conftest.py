@@ -221,6 +221,14 @@ def templates_are_compiled_once() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def nodes_are_read_once() -> None:
+    """Each graph is compiled anew, which takes as long as a short run."""
+    from read_once import read_nodes_once  # noqa: PLC0415 - not before the environment is clean
+
+    read_nodes_once()
+
+
+@pytest.fixture(scope="session", autouse=True)
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder where the terminal keeps its runs, and the one with its key: nobody's own."""
     folder = tmp_path_factory.mktemp("data")
