@@ -32,6 +32,7 @@ from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.team_graph import TeamGraph
 from replan.specialists.services import Services
+from replan.state.enhanced import first_values
 from replan.state.input_guard import InputGuard
 from replan.state.tightening import EDITABLE
 from replan.storage.serializer import is_of_other_code, saver_for
@@ -138,7 +139,7 @@ def compile_graph(
     graph.channels[START] = input_guard
     input_guard.key = START
     if seen == "at_rest":
-        with_one_channel(graph)
+        with_one_channel(graph, first_values())
     else:
         with_lean_branches(graph)
     return graph

@@ -42,6 +42,8 @@ from replan.state.results import (
 )
 from replan.state.usage import Usage
 
+_DEFAULTS = RunSettings()
+
 PlanAuthor = Literal["model", "person"]
 """Who wrote a plan that is handed in."""
 
@@ -127,7 +129,7 @@ class EnhancedState(GraphInput, total=False):
     memory_summary: Annotated[Summary | None, CheckedDelta(latest)]
     previous_plan: Annotated[str, Checked, PerRun("")]
     run_id: Annotated[str, Checked, PerRun("")]
-    settings: Annotated[RunSettings, Checked, PerRun(RunSettings())]
+    settings: Annotated[RunSettings, Checked, PerRun(_DEFAULTS)]
     max_rounds: Annotated[int, Checked, PerRun(0)]
     current_round: Annotated[int, Checked, PerRun(0)]
     stalls: Annotated[int, Checked, PerRun(0)]
@@ -164,7 +166,7 @@ class EnhancedState(GraphInput, total=False):
 
 def settings_of(state: EnhancedState) -> RunSettings:
     """What the run may do; `begin` resolves it before anything else."""
-    return state["settings"] if "settings" in state else RunSettings()
+    return state.get("settings", _DEFAULTS)
 
 
 def rounds_of(state: EnhancedState) -> int:
@@ -209,16 +211,30 @@ def new_version(
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
     """The update that starts a run on a thread: the keys of one run again, the histories kept."""
     named = {"run_id": run_id, "settings": settings, "max_rounds": settings.limits.max_rounds}
-    return {**_first_values(), **named}
+    return {**_resets(), **named}
 
 
 @cache
-def _first_values() -> dict[str, Any]:
+def first_values() -> dict[str, Any]:
+    """What the keys of one run hold before it begins."""
+    return {key: each.first for key, (_, each) in _marks_of_runs().items()}
+
+
+@cache
+def _resets() -> dict[str, Any]:
+    return {
+        key: each.first if Checked in marks else Overwrite(each.first)
+        for key, (marks, each) in _marks_of_runs().items()
+    }
+
+
+def _marks_of_runs() -> dict[str, tuple[tuple[Any, ...], PerRun]]:
+    """The marks of the keys that belong to one run, and the one that says so."""
     hints = get_type_hints(EnhancedState, include_extras=True)
     marks = {key: getattr(kind, "__metadata__", ()) for key, kind in hints.items()}
     return {
-        key: each.first if Checked in mark else Overwrite(each.first)
-        for key, mark in marks.items()
-        for each in mark
-        if isinstance(each, PerRun)
+        key: (each, mark)
+        for key, each in marks.items()
+        for mark in each
+        if isinstance(mark, PerRun)
     }

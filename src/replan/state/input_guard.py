@@ -106,13 +106,12 @@ class InputGuard(EphemeralValue[Any]):
         return twin
 
     def update(self, values: Sequence[Any]) -> bool:
-        for value in values:
-            if not isinstance(value, CheckedInput):
-                self.check(value)
-        return super().update([_with_all_fields(value) for value in values])
+        return super().update([self.taken(value) for value in values])
 
-
-def _with_all_fields(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    return {**_LEFT_OUT, **cast("Mapping[str, Any]", value)}
+    def taken(self, value: Any) -> Any:
+        """Return an input with all fields; raise if it cannot be used."""
+        if not isinstance(value, CheckedInput):
+            self.check(value)
+        if not isinstance(value, Mapping):
+            return value
+        return {**_LEFT_OUT, **cast("Mapping[str, Any]", value)}

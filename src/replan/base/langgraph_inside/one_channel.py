@@ -10,9 +10,12 @@ from functools import partial
 from typing import Any, Self
 
 from langgraph.channels.base import BaseChannel
+from langgraph.constants import START
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
 
 from replan.base.langgraph_inside.delta_channel import NOTHING
+
+_BRANCH = "branch:to:"  # what the channel that lets a node begin is called, before its name
 
 STATE = "whole_state"
 """The channel that has all keys."""
@@ -25,12 +28,15 @@ class OneChannel(BaseChannel[Any, Any, Any]):
 
     __slots__ = ("keys", "value")
 
-    def __init__(self, keys: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+    def __init__(
+        self, keys: Mapping[str, BaseChannel[Any, Any, Any]], first: Mapping[str, Any]
+    ) -> None:
         """Prepare; `keys` are the channels that the keys would have."""
         super().__init__(dict, STATE)
         self.keys = keys
         empty = {key: channel.from_checkpoint(NOTHING) for key, channel in keys.items()}
-        self.value = {key: each.get() for key, each in empty.items() if each.is_available()}
+        there = {key: each.get() for key, each in empty.items() if each.is_available()}
+        self.value = self._in_order({**there, **first})
 
     @property
     def ValueType(self) -> Any:  # noqa: N802 - LangGraph's name
@@ -71,10 +77,12 @@ class OneChannel(BaseChannel[Any, Any, Any]):
         for key, value in (write for each in values for write in each.items()):
             written.setdefault(key, []).append(value)
         changed = {key: self._changed(key, writes) for key, writes in written.items()}
-        state = {**self.value, **changed}
-        # In one order, whichever was written first: sessions carry the state as text.
-        self.value = {key: state[key] for key in self.keys if key in state}
+        self.value = self._in_order({**self.value, **changed})
         return True
+
+    def _in_order(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The same state, whichever key was written first: sessions carry it as text."""
+        return {key: state[key] for key in self.keys if key in state}
 
     def _changed(self, key: str, writes: Sequence[Any]) -> Any:
         channel: Any = self.keys[key].copy()
@@ -83,8 +91,13 @@ class OneChannel(BaseChannel[Any, Any, Any]):
         return channel.get()
 
 
-def with_one_channel(graph: Any) -> None:
-    """Let a compiled graph have all keys of its state in one channel."""
+def with_one_channel(graph: Any, first: Mapping[str, Any]) -> None:
+    """Let a compiled graph have all keys of its state in one channel.
+
+    Args:
+        graph: The graph, which nothing has called yet.
+        first: What keys hold on a new thread.
+    """
     keys: dict[str, Any] = {**graph.builder.channels}
     for node in graph.nodes.values():
         if isinstance(node.channels, list):
@@ -96,8 +109,20 @@ def with_one_channel(graph: Any) -> None:
             if isinstance(reader := options.get("reader"), partial):
                 options["reader"] = partial(reader, select=STATE)
     others = {key: channel for key, channel in graph.channels.items() if key not in keys}
-    graph.channels = {**others, STATE: OneChannel(keys)}
+    graph.channels = {**others, STATE: OneChannel(keys, first)}
     graph.stream_channels = graph.output_channels = STATE
+    begins = (f"{_BRANCH}{node}" for start, node in graph.builder.edges if start == START)
+    graph.input_channels = [STATE, *begins]
+
+
+def is_in_one_channel(graph: Any) -> bool:
+    """Whether a compiled graph has all keys of its state in one channel."""
+    return STATE in graph.channels
+
+
+def given_at_once(graph: Any, given: Any) -> Any:
+    """An input as the channels of a graph take it: no super-step does nothing but hand it on."""
+    return {channel: given if channel == STATE else None for channel in graph.input_channels}
 
 
 def _together(entry: Any, keys: Mapping[str, object]) -> Any:

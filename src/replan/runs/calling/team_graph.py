@@ -22,6 +22,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot, StateUpdate
 
 from replan.base.langgraph_inside.checkpoints import CheckpointIds
+from replan.base.langgraph_inside.one_channel import given_at_once, is_in_one_channel
 from replan.base.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.base.own_loop import run_in_own_loop
 from replan.events.at_once import Listener
@@ -154,7 +155,10 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         trace = await _begin_trace(self, call)
         if trace is not None:
             bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
-        parts = as_owner(owner, cast("Any", super().astream(call.input, bounded, **options)))
+        given = call.input
+        if isinstance(given, Mapping) and is_in_one_channel(self):
+            given = given_at_once(self, input_guard_of(self).taken(given))
+        parts = as_owner(owner, cast("Any", super().astream(given, bounded, **options)))
         services = services_in(self)
         if services.early_members:
             parts = _with_early_steps(EarlySteps(services), parts)

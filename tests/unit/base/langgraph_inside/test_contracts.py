@@ -88,7 +88,10 @@ async def test_a_state_in_one_channel_changes_as_in_channels_of_its_own():
         config = {"configurable": {"thread_id": "t"}}
         states, snapshots = [], []
         edit = Command(update={"numbers": [5], "seen": 1}, goto="fork")
-        for given in ({"numbers": [7], "seen": 0}, None, Command(resume="this")):
+        begun = {"numbers": [7], "seen": 0}
+        if one_channel.is_in_one_channel(compiled):
+            begun = one_channel.given_at_once(compiled, begun)
+        for given in (begun, None, Command(resume="this")):
             state = await compiled.ainvoke(given, config, durability="exit")
             states.append({**state, "__interrupt__": len(state.get("__interrupt__", ()))})
             snapshots.append(await compiled.aget_state(config))
@@ -99,7 +102,7 @@ async def test_a_state_in_one_channel_changes_as_in_channels_of_its_own():
         return states, [(each.values, each.next, len(each.interrupts)) for each in snapshots]
 
     one = forking_graph()
-    one_channel.with_one_channel(one)
+    one_channel.with_one_channel(one, {})
     assert await work(one) == await work(forking_graph())
 
 
