@@ -4,6 +4,7 @@ Who writes a value must know its fields. What is stored may be older or newer th
 there a field that is unknown is left out, and a name that is unknown becomes a cautious one.
 """
 
+import hashlib
 import inspect
 import json
 import logging
@@ -46,6 +47,14 @@ def texts_of(kind: type[Any]) -> dict[str, str]:
         for match in _ATTRIBUTE.finditer(inspect.cleandoc(base.__doc__ or ""))
         if match["name"] in getattr(kind, "model_fields", kind.__annotations__)
     }
+
+
+_as_text = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
+
+
+def digest_of(*parts: object) -> str:
+    """A name of 32 digits for plain data; the order of keys in mappings does not matter."""
+    return hashlib.sha256(_as_text(parts).encode()).hexdigest()[:32]
 
 
 def same(one: JsonValue, two: JsonValue) -> bool:

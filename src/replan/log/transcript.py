@@ -5,7 +5,6 @@ a tool did is not done again. All of it is in the log, under the key of the step
 """
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Literal, cast
@@ -13,7 +12,7 @@ from typing import Literal, cast
 from langchain_core.messages import ToolMessage
 from pydantic import JsonValue
 
-from replan.base.values import restored
+from replan.base.values import digest_of, restored
 from replan.declared.fields import Effects
 from replan.log.run_log import RunLog
 from replan.plan.model import Value
@@ -102,10 +101,7 @@ class Transcript:
 
     def key_of(self, call_number: str, tool: str, arguments: Mapping[str, JsonValue]) -> str:
         """The idempotency key of a call, which is the same when this call is made again."""
-        text = json.dumps(
-            [self.key, call_number, tool, arguments], ensure_ascii=True, sort_keys=True
-        )
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return digest_of(self.key, call_number, tool, arguments)
 
     async def restart(self) -> None:
         """Let the next attempt begin again, unless a tool has begun what must not be done again."""

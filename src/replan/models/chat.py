@@ -287,14 +287,12 @@ class _ReplyRequest:
     def _leave(self) -> "_Leave":
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
         schemas = () if chat.reply_format is None else (chat.reply_format,)
-        field, model_bound = chat.bound
         request = Request(
             model=chat.provider_name,
             names=chat.names,
             messages=self.messages,
             tools=[*tools, *schemas],
-            most_output=model_bound,
-            cuttable=field is not None,
+            most_output=chat.bound.tokens,
             provider=chat.provider,
         )
         return _Leave(self.allowances, request)

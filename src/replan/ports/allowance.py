@@ -20,7 +20,6 @@ class Request:
     messages: Sequence[BaseMessage]  # what is sent
     tools: Sequence[Any] = ()  # tools that are sent, too
     most_output: int = USUAL_REPLY  # tokens of a reply that are asked for
-    cuttable: bool = False  # whether fewer may be asked for
     provider: str = ""  # what LangChain calls the model's provider; empty if that is not known
 
 

@@ -19,7 +19,7 @@ from replan.server.listening import HEADER_SECONDS, bind_socket, listening
 from replan.server.served_teams import Queueing, ServedTeams, open_teams
 from replan.storage.opening import open_storage
 from replan.team.file_team import DEFAULT_TEAM
-from replan.team.team_file import TeamFile, read_team_file
+from replan.team.team_file import TeamFile, read_served_file
 
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what is compared with, not bound
 
@@ -170,7 +170,7 @@ async def _open_queueing(
 
 def named_teams(wanted: ServeOptions) -> dict[str, TeamFile]:
     """The team files to serve, by the names of their teams."""
-    files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
+    files = [read_served_file(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
     named = {team_file.identity.name: team_file for team_file in files}
     if len(named) < len(files):
         raise _same_name_error([team_file.identity.name for team_file in files])
@@ -181,16 +181,6 @@ def _same_name_error(names: Sequence[str]) -> ConfigurationError:
     twice = next(name for name in names if names.count(name) > 1)
     fix = "Give one of them another name: in its file, or rename the file."
     return ConfigurationError("name", twice, "two teams have this name", fix)
-
-
-def _file_of(path: Path, environment: Mapping[str, str]) -> TeamFile:
-    if path != DEFAULT_TEAM:
-        return read_team_file(path, environment)
-    folder = Path(environment.get("REPLAN_DIR", "."))
-    out = environment.get("REPLAN_OUT")
-    read = read_team_file(path, environment, directory=folder, out=Path(out) if out else None)
-    model, base_url = environment.get("REPLAN_MODEL"), environment.get("REPLAN_BASE_URL")
-    return read.with_model(model or None, base_url or None)
 
 
 def graph_of(read: TeamFile, storage: Storage) -> Graph:

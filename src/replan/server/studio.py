@@ -13,15 +13,11 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from replan.assembly.graphs import team_graph
+from replan.assembly.graphs import build_graph
 from replan.storage.opening import open_storage
 from replan.team.file_team import DEFAULT_TEAM
+from replan.team.team_file import read_served_file
 
-TEAM = "REPLAN_TEAM"
-DIRECTORY = "REPLAN_DIR"
-OUT = "REPLAN_OUT"
-MODEL = "REPLAN_MODEL"
-BASE_URL = "REPLAN_BASE_URL"
 STORAGE = "REPLAN_STORAGE"
 STORAGE_KEY = "REPLAN_STORAGE_KEY"
 BESIDE_THE_SERVERS = ".langgraph_api/replan.sqlite"
@@ -39,17 +35,8 @@ def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     Raises:
         UsageError: The team file has mistakes, or a model's key is missing.
     """
-    team = os.environ.get(TEAM)
-    if team:
-        return team_graph(Path(team), environment=os.environ, served=True)
-    return team_graph(
-        DEFAULT_TEAM,
-        directory=Path(os.environ.get(DIRECTORY, ".")),
-        out=Path(out) if (out := os.environ.get(OUT)) else None,
-        model=os.environ.get(MODEL) or None,
-        base_url=os.environ.get(BASE_URL) or None,
-        served=True,
-    )
+    read = read_served_file(Path(os.environ.get("REPLAN_TEAM") or DEFAULT_TEAM), os.environ)
+    return build_graph(read.config, models=read.models, served=True)
 
 
 @asynccontextmanager

@@ -1,7 +1,5 @@
 """What a run asks a person: a question, or a decision about a plan, a call or an outcome."""
 
-import hashlib
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -9,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from replan.base.values import digest_of
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
 
@@ -172,8 +171,7 @@ class Decision(Value):
 
 def fingerprint_of(*shown: JsonValue) -> str:
     """The fingerprint that binds a decision to everything that was shown for it."""
-    text = json.dumps(shown, ensure_ascii=True, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest_of(*shown)[:16]
 
 
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:

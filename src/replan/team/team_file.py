@@ -116,6 +116,20 @@ def read_team_file(
     return TeamFile(path=path, config=config, models=models)
 
 
+def read_served_file(path: Path, environment: Mapping[str, str]) -> TeamFile:
+    """Read a team file to serve it; of the default team the environment says folders and model.
+
+    Raises:
+        TeamFileError: The file has mistakes.
+    """
+    if path != DEFAULT_TEAM:
+        return read_team_file(path, environment)
+    folder, out = Path(environment.get("REPLAN_DIR", ".")), environment.get("REPLAN_OUT")
+    read = read_team_file(path, environment, directory=folder, out=Path(out) if out else None)
+    model, base_url = environment.get("REPLAN_MODEL"), environment.get("REPLAN_BASE_URL")
+    return read.with_model(model or None, base_url or None)
+
+
 def _is_python(path: Path) -> Mistake:
     fix = (
         "Name its functions in a team file, which is YAML: "

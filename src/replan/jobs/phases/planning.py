@@ -1,13 +1,11 @@
 """Make a plan from collected information; its id is the same in each process."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from typing import Protocol
 
 from pydantic import Field, JsonValue
 
-from replan.base.values import Value, same
+from replan.base.values import Value, digest_of, same
 from replan.jobs.job import Job, JobPlan, PlannedSecret
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 
@@ -83,7 +81,7 @@ def _plan_id(spec: JobSpec, job: Job, command: str, items: Items) -> str:
         {name: v for name, v in item.items() if name not in secrets} for item in items
     ]
     numbers: list[JsonValue] = [[name, job.planned_secrets[name].number] for name in secrets]
-    return _digest(job.id, command, shown, *([numbers] if numbers else []))
+    return digest_of(job.id, command, shown, *([numbers] if numbers else []))
 
 
 def _secrets_in(spec: JobSpec, items: Items) -> dict[str, tuple[JsonValue, ...]]:
@@ -103,12 +101,12 @@ def _is_held(job: Job, name: str, values: tuple[JsonValue, ...]) -> bool:
 
 def idempotency_key(job: Job, plan: JobPlan, item: int) -> str:
     """The key of an action, from the job, the command, the plan and the item's number."""
-    return _digest(job.type, job.id, plan.command, plan.id, item)
+    return digest_of(job.type, job.id, plan.command, plan.id, item)
 
 
 def following_id(job: Job) -> str:
     """The id of the job that a message begins after the end of another; equal in each process."""
-    return _digest(job.type, job.id, "following")
+    return digest_of(job.type, job.id, "following")
 
 
 def is_stale(job: Job, plan: JobPlan) -> bool:
@@ -119,8 +117,3 @@ def is_stale(job: Job, plan: JobPlan) -> bool:
         for item in plan.items
         for name, value in item.items()
     )
-
-
-def _digest(*parts: JsonValue) -> str:
-    text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

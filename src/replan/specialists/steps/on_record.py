@@ -1,12 +1,12 @@
 """What the log has of the steps of a round: a record is valid for the same work only."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Self
 
+from replan.base.values import digest_of
 from replan.log.rows import UNKNOWN_ENDS, LedgerEntry
 from replan.log.run_log import RESULT
 from replan.plan.dependencies import readiness
@@ -49,23 +49,18 @@ def keys_of(
     digests = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
     identity = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     named = [(name, value) for name in _OF_TASK if (value := getattr(step, name))]
-    work = _digest(*identity, digests, *named)
+    work = digest_of(*identity, digests, *named)
     how = _of_attempt(step)
     return Keys(
-        result=_digest("result", work, generation.settled),
-        attempt=_digest("attempt", work, generation.settled, how),
-        idempotency=_digest("idempotency", work, generation.done),
+        result=digest_of("result", work, generation.settled),
+        attempt=digest_of("attempt", work, generation.settled, how),
+        idempotency=digest_of("idempotency", work, generation.done),
         inputs=dict(digests),
     )
 
 
 _OF_TASK = [option.field for option in OPTIONS if option.changes == "task"]
 _of_attempt = attrgetter(*(option.field for option in OPTIONS if option.changes == "attempt"))
-_encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(_encode(parts).encode()).hexdigest()[:32]
 
 
 def digest_of_text(text: str) -> str:
