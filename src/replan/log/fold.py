@@ -414,6 +414,9 @@ class Fold:
                 self.why_paused = event.reason
             case events.MemorySummary() if self.why_paused == "over":
                 pass
+            case events.RunSteered() if self.why_paused:
+                # It came too late: who refuses it does not work on the run.
+                return
             case _:
                 self.why_paused = ""
         self.first_at, self.last_at = self.first_at or at, at

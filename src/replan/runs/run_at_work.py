@@ -174,10 +174,17 @@ class RunAtWork:
         else:
             self._handled.add(request.name)
             self._answers.append(request)
-            self._rests.resumed_by = request.by
+            if self._lets_go_on(request):
+                self._rests.resumed_by = request.by
             self._whose.update(dict.fromkeys(request.answers, request.by))
             if self._resources.storage is not None:
                 await note_answers(request, self._resources.storage.log)
+
+    def _lets_go_on(self, request: Request) -> bool:
+        """Whether a run that nobody by name resumes goes on because of an answer."""
+        # Who had it before may have gone on with it, and died before it was marked as taken.
+        before = self.log.resumed_at
+        return not self.job.by and (before is None or request.at > before)
 
     async def refuse(self, request: Request, why: str, plan: TaskPlan | None) -> None:
         """Refuse a request that steers the run, before anything is held up for it."""
@@ -225,6 +232,8 @@ class RunAtWork:
                 )
                 self.has_begun = True
                 self.settled.set()
+                if job.goes_on:
+                    await self.log.recall()
                 await self._drop_what_is_past()
                 await self._forget_texts()
                 outcome = "interrupted"
@@ -295,8 +304,6 @@ class RunAtWork:
 
     async def _run_until_rest(self) -> EnhancedState:
         use(answered_by=self._whose, steering=self.steering)
-        if self.job.goes_on:
-            await self.log.recall()
         use(prior_durations=(self.job.thread_id, self.log.worked))
         run_input, settings = await self._first_input(), await self._settings()
         while True:

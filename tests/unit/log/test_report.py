@@ -7,7 +7,7 @@ from functools import reduce
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from made_runs import answered, call, event, whole
+from made_runs import answered, at as made_at, call, event, whole
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.assembly.graphs import viewer
 from replan.events.types import AttemptEnd, Event, SpecialistInvoked, StepEvent
@@ -133,6 +133,24 @@ def test_an_attempt_whose_end_no_event_tells_was_cut_off(events, kept):
     assert [each.ended_at is None for each in tried] == [at not in ended for at in began]
     cut = {each.outcome_text for each in report.attempts if each.entry.ended_at is None}
     assert cut <= {"cut off", "unknown outcome"}
+
+
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [("run_stopped", "waiting"), ("run_stopped", "interrupted"), ("task_completed", "over")],
+)
+def test_what_came_too_late_for_a_run_at_rest_ends_no_pause(rest, why):
+    report = whole(
+        events=(
+            event(1, 0, "run_started"),
+            event(2, 1, rest, reason=why),
+            event(3, 5, "run_steered", kind="message", status="refused", request="m", by="eva"),
+            event(4, 9, "run_resumed", by="otto"),
+        ),
+        ledger=(),
+    )
+    (pause,) = report.pauses
+    assert (pause.why, pause.began, pause.ended) == (why, made_at(1), made_at(9))
 
 
 @pytest.mark.parametrize("answer", ["", "Blue."])

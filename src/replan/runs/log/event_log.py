@@ -14,6 +14,7 @@ from replan.events.announcement import Announcement
 from replan.events.types import (
     AnswerToken,
     Event,
+    RunResumed,
     SpecialistToken,
     TaskCompleted,
 )
@@ -57,6 +58,7 @@ class EventLog:
         self._has_pending = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.
         self._write_now = asyncio.Event()
+        self.resumed_at: datetime | None = None  # when it was last resumed before this
         self._is_over = self._is_closed = False
         self._followers: list[asyncio.Queue[Event | None]] = []
         # One batch at a time, so that numbers are given in the order of the events.
@@ -69,10 +71,12 @@ class EventLog:
         self._owner = owner_in(self._log.where)
 
     async def recall(self) -> None:
-        """Read how long the run was worked on before."""
+        """Read how long the run was worked on before, and when it was last resumed."""
         before = events_of(self._run_id, await self._log.events(self._run_id, 0))
         self._taken += len(before)
         for event in before:
+            if isinstance(event, RunResumed):
+                self.resumed_at = event.at
             self._durations.apply(event)
             self._counts.apply(event)
 

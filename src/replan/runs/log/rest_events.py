@@ -125,6 +125,9 @@ class RestEvents:
             *self.prior_events, last = self.prior_events
             self._hooks.queue(last)
             self.take(last)
+        if self._round is None and why == "interrupted" and not self._goes_on:
+            # Without a word of it, its process would count as killed.
+            self._round = 0
         if why is None or self._round is None:
             return
         stopped = RunStopped(
