@@ -11,7 +11,7 @@ from replan.ports.run_book import RunRecord
 from replan.runs.reports import read_report
 from replan.runs.travel.exported_run import exported, opened_export
 from replan.testing import ScriptedModel, always
-from replan.views.run.history import history_lines
+from replan.views.run.history import history_lines, time_text
 from scripts import COMPLETE, THREAD
 
 pytestmark = pytest.mark.one_store
@@ -148,3 +148,25 @@ async def test_a_thread_that_is_deleted_takes_its_logs_along(works):
     assert await works.storage.log.rows(run_id) == []
     assert await works.storage.log.spent(run_id) == {}
     assert len(await works.storage.log.results(kept)) == 3
+
+
+async def test_the_history_tells_what_a_call_of_the_graph_did_without_events(works):
+    async with open_runtime(works.team, storage=works.storage) as runtime:
+        done = await runtime.run({"plan": CHAIN}, run_id="r", thread_id="t", settings=IN_STEPS)
+        events = [event.seq async for event in runtime.events("r")]
+        edited = {"1/a": done.results[1].replace(result=AIMessage("Edited"))}
+        there = await works.graph.aupdate_state(
+            await works.before_round(2), {"current_specialist_results": edited}
+        )
+        await works.run(there)
+        assert [event.seq async for event in runtime.events("r")] == events
+        report = await runtime.get("r")
+    tried = [(each.entry.step_id, each.entry.number) for each in report.attempts]
+    assert tried == [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2)]
+    assert {each.outcome for each in report.attempts} == {"done"}
+    assert [len(step.attempts) for step in report.steps] == [1, 2, 2]
+    assert [line.partition(" ")[2] for line in history_lines(report)][-3:] == [
+        f"forked to its state of {time_text(report.forks[0].state_at, report.began)}, after step 1",
+        "step 2 a, attempt 2, in a call of the graph: done",
+        "step 3 a, attempt 2, in a call of the graph: done",
+    ]

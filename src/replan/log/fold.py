@@ -219,6 +219,13 @@ class Fold:
         self._apply_to_steps(event)
         self._apply_to_run(event)
 
+    def add_attempts(self, untold: Iterable[LedgerEntry]) -> None:
+        """Take attempts of which no event tells."""
+        added = {(each.step_id, each.specialist, each.number): each for each in untold}
+        if added:
+            both = (self.attempts | added).items()
+            self.attempts = dict(sorted(both, key=lambda attempt: attempt[1].started_at))
+
     def _apply_to_calls(self, event: Event) -> None:
         match event:
             case events.ModelInvoked() | events.ToolInvoked():

@@ -34,11 +34,13 @@ from replan.log.fold import (
 )
 from replan.log.kept_events import events_of
 from replan.log.rows import (
+    FORKED,
     REPORT,
     Fork,
     LedgerEntry,
     Request,
     Rows,
+    below,
     requests_in,
     reserved_in,
     spent_in,
@@ -112,6 +114,8 @@ class RunReport(StateFacts):
     events: tuple[Event, ...]  # what happened, in its order
     # When it went back to an older state of its own.
     forks: tuple[Fork, ...] = Field(default=(), exclude_if=not_)
+    # Attempts of a graph that was called by its own methods, of which no event tells.
+    untold: tuple[LedgerEntry, ...] = Field(default=(), exclude_if=not_)
     # Live only: what steps at work wrote since their last event, by step and specialist; what a
     # pipeline outside a plan writes is that of step 0.
     drafts: dict[tuple[int, str], str] = Field(
@@ -165,6 +169,7 @@ class RunReport(StateFacts):
         fold = Fold(self.started_at)
         for event in self.events:
             fold.apply(event)
+        fold.add_attempts(self.untold)
         return fold
 
     def is_unsafe(self, step: PlanStep) -> bool:
@@ -456,7 +461,7 @@ class RunReport(StateFacts):
 
 
 def kept_report(rows: Rows, run_id: str, last: int | None = None) -> Mapping[str, Any] | None:
-    """What a log has of the report of a run that is over; None if the run went on since.
+    """What a log has of the report of a run that is over; None if the run went on or back since.
 
     Args:
         rows: Its rows.
@@ -465,7 +470,7 @@ def kept_report(rows: Rows, run_id: str, last: int | None = None) -> Mapping[str
     """
     newest = rows.newest_event()
     key = f"{REPORT}{newest}"
-    if not rows.has(key):
+    if not rows.has(key) or below(rows, FORKED):
         return None
     facts = restored(StateFacts, rows.value(key))
     logged = rows.events(0 if last is None else max(0, newest - last))

@@ -120,6 +120,7 @@ class Reported(NamedTuple):
     spent: Mapping[str, Spending]  # what each scope has spent, open reservations in full
     reserved: Spending  # the open reservations of the run
     forks: Sequence[Fork]  # in their order
+    attempts: Sequence[LedgerEntry]  # in the order in which they began
 
 
 class NewRow(NamedTuple):

@@ -318,8 +318,8 @@ class RunLog:
 
         def work(rows: Rows) -> Reported:
             spent, reserved = spent_in(rows), reserved_in(rows)
-            requests = requests_in(rows, run_id)
-            return Reported(rows.events(after), requests, spent, reserved, forks_in(rows))
+            requests, forks = requests_in(rows, run_id), forks_in(rows)
+            return Reported(rows.events(after), requests, spent, reserved, forks, _ledger(rows))
 
         return await self._read(run_id, work)
 

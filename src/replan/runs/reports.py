@@ -9,10 +9,11 @@ from pydantic import Field
 
 from replan.base.secrets.known import MASK
 from replan.base.values import Value
-from replan.events.types import Event
+from replan.events.types import Event, SpecialistInvoked
 from replan.log.equal_calls import CALLS, EqualCall, call_in, equal_call
 from replan.log.kept_events import events_of, references
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
+from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
 from replan.models.spending.deadline import TIMES
@@ -146,6 +147,7 @@ async def _read(
         spent=dict(rows.spent),
         reserved=rows.reserved,
         forks=tuple(rows.forks),
+        untold=_untold(rows.attempts, events),
         pending_questions=questions,
         is_held=is_held,
         requests=masked(rows.requests, facts.questions),
@@ -153,6 +155,15 @@ async def _read(
     )
     outcome = _outcome_of(record, state, report.unanswered, is_held=is_held)
     return report.model_copy(update={"outcome": outcome}), results
+
+
+def _untold(attempts: Sequence[LedgerEntry], events: Sequence[Event]) -> tuple[LedgerEntry, ...]:
+    """The attempts of which no event tells: events are written where a runtime is at work."""
+    invoked = (event for event in events if isinstance(event, SpecialistInvoked))
+    told = {(event.step_id, event.specialist, event.attempt) for event in invoked}
+    return tuple(
+        entry for entry in attempts if (entry.step_id, entry.specialist, entry.number) not in told
+    )
 
 
 def _outcome_of(

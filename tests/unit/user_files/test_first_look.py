@@ -14,6 +14,7 @@ from replan import (
     Specialist,
     Team,
     ask_user,
+    build_graph,
     open_runtime,
     open_storage,
 )
@@ -93,6 +94,18 @@ async def test_a_run_that_went_on_since_is_read_from_its_state(where):
         await storage.log.add_events("abc", [{"type": "run_resumed"}])
         assert report_in_file(where, None) is None
         assert (await runtime.get("abc")).outcome == "completed"
+
+
+async def test_a_run_that_went_back_since_is_read_from_its_state(where):
+    await made(str(where), PLAN)
+    async with open_storage(str(where)) as storage:
+        graph = build_graph(TEAM, storage=storage)
+        thread = {"configurable": {"thread_id": "abc"}}
+        history = [each async for each in graph.aget_state_history(thread)]
+        start = next(each for each in history if each.next == ("plan_execution",))
+        await graph.ainvoke(None, start.config)
+    assert report_in_file(where, None) is None
+    assert len((await load_run("last", StorageLocation(str(where)))).forks) == 1
 
 
 def test_what_is_no_storage_of_ours_is_left_to_who_opens_it(where, tmp_path):

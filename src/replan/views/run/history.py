@@ -75,6 +75,7 @@ def moments(
     for request in report.requests:
         own_request = request if step is None else _request_of_step(request, step, report)
         timed += [(request.at, line) for line in request_lines(own_request, report)]
+    timed += _untold_lines(report, step)
     if has_failures:
         timed += _failures(report)
     timed.sort(key=lambda dated_line: dated_line[0])
@@ -98,8 +99,19 @@ def _dated_lines(
                 yield event.at, line
 
 
+def _untold_lines(report: RunReport, step: int | None) -> Iterator[tuple[datetime, str]]:
+    """What a graph that was called by its own methods did."""
+    for each in report.untold:
+        if step in (None, each.step_id):
+            how = each.outcome if each.ended_at else "no end is on record"
+            who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
+            told = f"{who}, in a call of the graph: {how}{_after_colon(short_error(each.error))}"
+            yield each.ended_at or each.started_at, told
+
+
 def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
-    for attempt in (attempt for step in report.steps for attempt in step.attempts):
+    attempts = (attempt for step in report.steps for attempt in step.attempts)
+    for attempt in (each for each in attempts if each.entry not in report.untold):
         each = attempt.entry
         # The end of an attempt that a kill cut off is unknown; its beginning is shown.
         at = each.ended_at or (None if attempt.running_at else each.started_at)
