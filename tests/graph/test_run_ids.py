@@ -1,5 +1,6 @@
 """A caller may name a run; the same input under the same name goes on instead of starting again."""
 
+import asyncio
 import operator
 from typing import Annotated
 
@@ -109,6 +110,28 @@ def echoing():
     model = ScriptedModel({"think": always(plan), "feedback": always(COMPLETE)})
     team = [Specialist(name="a", intended_use="Works.", run=lambda c: c.messages[-1].text)]
     return build_graph(Team(host=Host(model=model), specialists=team))
+
+
+@pytest.mark.parametrize("how", ["ainvoke", "astream"])
+async def test_a_run_that_was_stopped_before_it_began_keeps_its_name_in_a_bare_call(
+    graph_of, effects, how
+):
+    stop = asyncio.Event()
+    stop.set()
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        async with open_storage(":memory:") as storage:
+            graph = graph_of(model, storage=storage)
+            begun = await run(graph, GIVEN, config=THREAD, run_id="mine", stop=stop)
+            assert (begun.outcome, effects) == ("interrupted", [])
+            if how == "ainvoke":
+                await graph.ainvoke(None, THREAD)
+            else:
+                assert [part async for part in graph.astream(None, THREAD)]
+            state = (await graph.aget_state(THREAD)).values
+            assert (state["run_id"], state["outcome"]) == ("mine", "completed")
+            # Its own input again is still its own.
+            again = await run(graph, GIVEN, config=THREAD, run_id="mine")
+    assert (again.run_id, effects) == ("mine", ["mine", "mine"])
 
 
 async def test_runs_of_a_fan_out_share_nothing_though_they_inherit_one_name(echoing):

@@ -52,6 +52,8 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
     if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
         snapshot = await graph.aget_state(call.config)
         return replace(call, input=_address_answer(graph, call.input, snapshot.interrupts))
+    if call.input is None and is_kept:
+        return await _named_if_not_begun(graph, call)
     if not isinstance(call.input, Mapping):
         return call
     if not call.input:
@@ -61,6 +63,17 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
         await _check_plan(graph, call)
     name = str(call.config.get("metadata", {}).get("run_id") or "")
     return await _continued_if_same(graph, replace(call, name=name)) if name and is_kept else call
+
+
+async def _named_if_not_begun(graph: Graph, call: Call) -> Call:
+    """A call that continues, with the name of its run if that could not take it yet."""
+    ids = call.config.get("configurable", {})
+    if ids.get("thread_id") is None or ids.get("checkpoint_ns"):
+        return call
+    snapshot = await graph.aget_state(call.config)
+    if not is_not_begun(snapshot):
+        return call
+    return _with_name(replace(call, name=_name_in(snapshot) or call.name))
 
 
 async def _check_plan(graph: Graph, call: Call) -> None:
@@ -178,7 +191,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
         command = _address_answer(graph, command, snapshot.interrupts)
     if is_not_begun(snapshot):
         # It takes its name and its settings when it does.
-        name = str((snapshot.metadata or {}).get("run_id") or call.name)
+        name = _name_in(snapshot) or call.name
         return _with_name(replace(call, input=command, name=name))
     state = cast("EnhancedState", snapshot.values)
     call = _with_name(replace(call, name=state.get("run_id", "")))
@@ -203,6 +216,11 @@ def is_not_begun(snapshot: StateSnapshot) -> bool:
     # A task that ended is not next any more, also before there is a checkpoint behind it.
     takes_input = any(task.name == START for task in snapshot.tasks)
     return "settings" not in state or takes_input or _BEGIN in snapshot.next
+
+
+def _name_in(snapshot: StateSnapshot) -> str:
+    """The name that a run was called by, which its checkpoints carry."""
+    return str((snapshot.metadata or {}).get("run_id") or "")
 
 
 def _with_name(call: Call) -> Call:
