@@ -11,11 +11,13 @@ from replan import (
     Host,
     InputError,
     Limits,
+    MemoryOptions,
     RunSettings,
     Specialist,
     Team,
     ask_user,
     build_graph,
+    open_runtime,
     raise_limits,
     run,
 )
@@ -181,3 +183,19 @@ async def test_a_round_that_was_cut_off_goes_on_under_the_limits_of_the_context(
     state = await graph.ainvoke(None, THREAD, context=limits(max_model_calls=3))
     assert (state["outcome"], state["usage"].calls) == ("completed", 3)
     assert state["settings"].limits == Limits(max_model_calls=3)
+
+
+async def test_the_answer_that_takes_the_place_of_another_makes_no_summary_due(tmp_path):
+    memory = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=3)
+    model = ScriptedModel({"feedback": always(JUDGED)})
+    workers = [Specialist(name="a", intended_use="Works.", run=lambda _: "done", effects="pure")]
+    team = Team(Host(model=model), workers, memory=memory, limits=Limits(max_steps=1))
+    plan = "- [ ] 1. One @a\n- [ ] 2. Two @a\n"
+    async with open_runtime(team, storage=tmp_path / "runs.db") as runtime:
+        first = await runtime.run({"plan": plan}, run_id="r")
+        more = RunSettings(limits=Limits(max_steps=2))
+        second = await runtime.resume("r", settings=more)
+        assert (first.outcome, second.outcome) == ("partial", "completed")
+        assert [each.type for each in second.state["messages"]] == ["human", "ai"]
+        # A summary would cover nothing: both messages are those that models see.
+        assert [each.type async for each in runtime.events("r")][-1] == "task_completed"

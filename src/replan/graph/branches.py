@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Send
 
-from replan.memory.summary import is_due
+from replan.memory.summary import is_due_after
 from replan.prompts.host import HostPrompts
 from replan.specialists.steps.board import argument
 from replan.specialists.steps.stale import stale_steps
@@ -82,9 +82,8 @@ async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "fin
 
 def is_summary_due(state: EnhancedState, update: EnhancedState, host: HostPrompts) -> bool:
     """Whether a summary of the conversation is to be written after the answer."""
-    messages = [*state.get("messages", []), *update.get("messages", [])]
-    after: EnhancedState = {**state, **update, "messages": messages}
-    return is_due(after, host.memory_in(after))
+    after: EnhancedState = {**state, **update, "messages": state.get("messages", [])}
+    return is_due_after(after, update.get("messages", []), host.memory_in(after))
 
 
 def _next_node(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:

@@ -30,6 +30,13 @@ def is_due(state: EnhancedState, memory: MemoryPolicy) -> bool:
     return enough and bool(_next_to_cover(parts, memory))
 
 
+def is_due_after(state: EnhancedState, said: Sequence[AnyMessage], memory: MemoryPolicy) -> bool:
+    """Whether there are enough once this is said; a second answer takes the place of the first."""
+    ids = {message.id for message in said if message.id}
+    others = [message for message in state.get("messages", []) if message.id not in ids]
+    return is_due({**state, "messages": [*others, *said]}, memory)
+
+
 def to_cover(state: EnhancedState, memory: MemoryPolicy) -> tuple[str, Sequence[AnyMessage]]:
     """The newest summary, and the messages that the next one adds to it."""
     parts = parts_of(state)

@@ -20,7 +20,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyParseFailed
 from replan.failures import describe, is_fatal_for_run, is_prompt_too_long, is_transient
 from replan.memory.conversation import asked_again
-from replan.memory.summary import is_due
+from replan.memory.summary import is_due_after
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried, tries_of
@@ -308,8 +308,7 @@ class HostCall:
 
     async def close(self, state: EnhancedState, answer: AIMessage) -> None:
         """Release what only a run that continues needs; a summary may still be written."""
-        ended: EnhancedState = {**state, "messages": [*state.get("messages", []), answer]}
-        if not is_due(ended, self.services.prompts.memory_in(state)):
+        if not is_due_after(state, [answer], self.services.prompts.memory_in(state)):
             await self.release()
 
     async def release(self) -> None:
