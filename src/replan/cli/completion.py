@@ -1,25 +1,16 @@
 """`replan completion`: the script with which a shell completes commands and options."""
 
 import os
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 _VARIABLE = "_REPLAN_COMPLETE"
 
 
-class Shell(StrEnum):
-    """The shells that can complete."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 def completion(
     context: typer.Context,
-    shell: Annotated[Shell, typer.Argument(help="Your shell.")],
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Your shell.")],
 ) -> None:
     """Print the script that completes commands and options in your shell.
 

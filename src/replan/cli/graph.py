@@ -7,10 +7,9 @@ import asyncio
 import os
 import shutil
 from collections.abc import Mapping
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
 _WIDE = 100
 
 
-class DrawingFormat(StrEnum):
-    """How a graph is drawn."""
-
-    MERMAID = "mermaid"
-    ASCII = "ascii"
-
-
 @as_command
 def graph(
     what: Annotated[
@@ -44,7 +36,7 @@ def graph(
     *,
     team: options.TeamFile = None,
     drawing: Annotated[
-        DrawingFormat | None,
+        Literal["mermaid", "ascii"] | None,
         typer.Option(
             "--format",
             "-f",
@@ -55,12 +47,12 @@ def graph(
 ) -> None:
     """Draw the dependencies of a plan or of a run's plan, or else the graph of a team."""
     if what is None:
-        typer.echo(draw(team, os.environ, ascii_art=drawing is DrawingFormat.ASCII))
+        typer.echo(draw(team, os.environ, ascii_art=drawing == "ascii"))
         return
     if team is not None:
         raise InputError("A plan is drawn without a team. Leave out --team.")
     plan = _plan_of(what, location_from(storage))
-    typer.echo(draw_plan(plan, as_mermaid=drawing is DrawingFormat.MERMAID))
+    typer.echo(draw_plan(plan, as_mermaid=drawing == "mermaid"))
 
 
 def draw_plan(plan: TaskPlan, *, as_mermaid: bool) -> str:

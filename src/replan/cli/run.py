@@ -3,7 +3,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand
@@ -19,7 +19,7 @@ class RunCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""
-        kinds = [approval.value for approval in options.Approval]
+        kinds = get_args(options.Approval)
         pairs = list(zip(args, [*args, ""][1:], strict=True))
         alone = [arg in ("--approve", "-a") and after not in kinds for arg, after in pairs]
         words = [after for (_, after), is_alone in zip(pairs, alone, strict=True) if is_alone]

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,21 +13,13 @@ from replan.cli.shared import options
 from replan.cli.shared.process import as_command, location_from
 from replan.cli.shared.times import read_time
 
-
-class Axis(StrEnum):
-    """What runs are added up by."""
-
-    day = "day"
-    team = "team"
-    specialist = "specialist"
-    tool = "tool"
-    model = "model"
+Axis = Literal["day", "team", "specialist", "tool", "model"]
 
 
 @as_command
 async def stats(
     *,
-    by: Annotated[Axis, typer.Option("--by", help="What the runs are added up by.")] = Axis.day,
+    by: Annotated[Axis, typer.Option("--by", help="What the runs are added up by.")] = "day",
     since: options.Since = "30d",
     storage: options.Storage = None,
     as_json: options.Json = False,
@@ -45,10 +36,10 @@ async def stats(
     async with open_existing_location(location_from(storage)) as opened:
         graph = viewer(opened)
         reports, has_more = await runs_since(begins, opened, lambda _: graph, at)
-    sums = added_up(reports, by.value)
+    sums = added_up(reports, by)
     if as_json:
         typer.echo(json.dumps([row.model_dump() for row in sums]))
         return
-    sys.stdout.write("".join(f"{line}\n" for line in period_lines(sums, by.value)))
+    sys.stdout.write("".join(f"{line}\n" for line in period_lines(sums, by)))
     if has_more:
         sys.stderr.write(f"These are the newest {MOST_RUNS:,} runs. Name a later --since.\n")

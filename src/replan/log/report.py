@@ -400,9 +400,13 @@ class RunReport(StateFacts):
         """The steps but for those that a revision removed."""
         return [step for step in self.steps if not step.removed]
 
+    def of_status(self, status: StepStatus) -> list[StepReport]:
+        """The steps of the plan that are so."""
+        return [step for step in self.planned if step.status is status]
+
     def count(self, status: StepStatus) -> int:
         """How many steps of the plan are so."""
-        return sum(step.status is status for step in self.planned)
+        return len(self.of_status(status))
 
     def obstacles(self, step: PlanStep) -> tuple[list[int], list[int]]:
         """What a step waits for: the steps that failed and block it, and those that are coming."""

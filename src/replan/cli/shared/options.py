@@ -3,11 +3,10 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -66,15 +65,7 @@ PlanOut = Annotated[
 ]
 
 
-class Approval(StrEnum):
-    """Which plans wait for a person's approval."""
-
-    NEVER = "never"
-    PLAN = "plan"
-    REVISIONS = "revisions"
-    ALWAYS = "always"
-
-
+Approval = Literal["never", "plan", "revisions", "always"]
 Approve = Annotated[
     Approval | None,
     typer.Option(

@@ -23,8 +23,8 @@ def steps_at_work(report: RunReport) -> tuple[int, ...]:
     """The steps that somebody works on."""
     # What began ahead of an edit that is not merged is in no plan yet.
     planned: Collection[int] = report.plan.by_id if report.plan else ()
-    at_work = (step for step in report.planned if step.status is StepStatus.EXECUTING)
-    return tuple(step.step.id for step in at_work if step.step.id in planned)
+    at_work = (step.step.id for step in report.of_status(StepStatus.EXECUTING))
+    return tuple(step_id for step_id in at_work if step_id in planned)
 
 
 def check_edit(

@@ -72,11 +72,6 @@ class Correction:
         )
 
 
-def failed_in(plan: TaskPlan | None) -> list[int]:
-    """The failed steps of a plan, which a person can repeat or skip."""
-    return [step.id for step in plan.steps if step.status is StepStatus.FAILED] if plan else []
-
-
 def check(correction: Correction, report: RunReport) -> None:
     """Refuse impossible corrections of a run, before anything is done."""
     plan = report.plan

@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from replan.errors import ReplanError
 from replan.log.report import RunReport
+from replan.plan.model import StepStatus
 from replan.runs.calling.compiled import team_of
-from replan.runs.continued.correcting import Correction, check, failed_in, repeated_by
+from replan.runs.continued.correcting import Correction, check, repeated_by
 from replan.server.bodies import CorrectionBody, ResumeBody, StopBody
 from replan.server.doors import runs
 from replan.state.limits import RunSettings
@@ -97,8 +98,8 @@ def _why_not(report: RunReport) -> str:
     if report.outcome == "waiting":
         return "The run waits for an answer, and continues when it is given."
     text = "The run is over: there is nothing to resume."
-    if failed := failed_in(report.plan):
-        steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
+    if failed := report.of_status(StepStatus.FAILED):
+        steps = f"step {failed[0].step.id}" if len(failed) == 1 else "the failed steps"
         text += (
             f" In a new run from its plan, {steps} can be repeated or skipped. What was done by "
             "hand is marked so in the plan: [x] before the step, and its result below it."

@@ -26,7 +26,7 @@ def short_error(text: str) -> str:
 
 def failed_above(report: RunReport) -> list[str]:
     """The lines above an answer about steps that failed: its words may sound as if none did."""
-    failed = [step for step in report.planned if step.status is StepStatus.FAILED]
+    failed = report.of_status(StepStatus.FAILED)
     told = [
         f"step {step.step.id}, {one_line(step.step.description)}, failed: "
         f"{short_error(error_of(step)) or 'no reason is known'}"

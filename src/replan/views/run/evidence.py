@@ -94,7 +94,6 @@ def evidence_of(
         *_calls_before(ask, step),
         *_calls_cut_off(ask, step, report),
     ]
-    failed = (each for each in report.planned if each.status is StepStatus.FAILED)
     return Evidence(
         asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
@@ -109,7 +108,10 @@ def evidence_of(
         grounds=tuple(grounds[-_MOST:]),
         answered=_answered(ask, report),
         left_out=max(0, len(grounds) - _MOST),
-        failed=tuple(_ground_of(each, short_error(error_of(each)), is_bad=True) for each in failed),
+        failed=tuple(
+            _ground_of(each, short_error(error_of(each)), is_bad=True)
+            for each in report.of_status(StepStatus.FAILED)
+        ),
     )
 
 

@@ -180,11 +180,8 @@ def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> s
     """Which run goes on if a step is done again or skipped, what it keeps, and what it runs."""
     reruns = rerun_from(report.plan, step) if is_retry and report.plan else ()
     again = [rerun.step for rerun in reruns]
-    kept = [
-        step.step.id
-        for step in report.planned
-        if step.status is StepStatus.COMPLETED and step.step.id not in again
-    ]
+    done = report.of_status(StepStatus.COMPLETED)
+    kept = [each.step.id for each in done if each.step.id not in again]
     numbers = ", ".join(map(str, kept))
     keeps = f"keeps step{'' if len(kept) == 1 else 's'} {numbers}" if kept else "keeps no step"
     if len(kept) > _MOST_STEPS:
@@ -200,13 +197,9 @@ def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> s
     return f"{which}, {keeps}, and {runs}{doubt}"
 
 
-def _failed_in(report: RunReport) -> list[StepReport]:
-    return [step for step in report.planned if step.status is StepStatus.FAILED]
-
-
 def _failed_lines(report: RunReport, option: str) -> Iterator[str]:
     """The commands about the steps that failed; of the first ones, what each of them does."""
-    failed = _failed_in(report)
+    failed = report.of_status(StepStatus.FAILED)
     commands = [*corrections(report, option)]
     for place, step in enumerate(failed[:_MOST_STEPS]):
         if repair := repair_of(step):
@@ -222,7 +215,7 @@ def _failed_lines(report: RunReport, option: str) -> Iterator[str]:
 
 def corrections(report: RunReport, option: str = "") -> Iterator[str]:
     """The commands that repeat a failed step, or leave it out."""
-    failed = _failed_in(report)
+    failed = report.of_status(StepStatus.FAILED)
     for step_report in failed[:_MOST_STEPS]:
         step, repair = step_report.step.id, repair_of(step_report)
         more = f" {repair.option}".rstrip() if repair else ""
@@ -235,7 +228,7 @@ def corrections(report: RunReport, option: str = "") -> Iterator[str]:
 
 def _rejected_calls(report: RunReport, option: str) -> Iterator[str]:
     """The commands that ask anew about calls which a person did not allow."""
-    done = (step for step in report.planned if step.status is StepStatus.COMPLETED)
+    done = report.of_status(StepStatus.COMPLETED)
     for step in (each.step.id for each in done if report.anomalies_of(each).refused):
         what = f"step {step} ended without a call that was rejected"
         does = what_a_correction_does(report, step, is_retry=True)
