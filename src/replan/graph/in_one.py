@@ -48,11 +48,12 @@ def in_one(
         channels: How each key of the state takes changes.
         steps: The nodes of specialists that do their steps in this node, too, by their names.
     """
+    deltas = frozenset(key for key, channel in channels.items() if isinstance(channel, Delta))
 
     async def walked(
         state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
     ) -> Command[Any]:
-        changed = _ChangedState(cast("dict[str, Any]", {**state}), channels)
+        changed = _ChangedState(cast("dict[str, Any]", {**state}), channels, deltas)
         following: Any = first
         apart: Collection[str] = _APART
         numbers = count()  # of the steps, in all rounds
@@ -87,23 +88,24 @@ class _ChangedState:
 
     state: dict[str, Any]
     channels: Mapping[str, Any]
+    deltas: Collection[str]  # the keys whose channels reduce changes
     update: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def take(self, made: Sequence[Changes]) -> None:
         """Take the changes of nodes that worked at the same time."""
         for key in dict.fromkeys(key for each in made for key in each):
             new = [each[key] for each in made if key in each]
-            channel = self.channels[key]
-            self.state[key] = _changed(channel, self.state.get(key), new)
-            is_whole = isinstance(channel, Delta) and (len(new) > 1 or key in self.update)
+            self.state[key] = self._changed(key, new)
+            is_whole = key in self.deltas and (len(new) > 1 or key in self.update)
             self.update[key] = Overwrite(self.state[key]) if is_whole else new[-1]
 
-
-def _changed(channel: Any, before: Any, changes: Sequence[Any]) -> Any:
-    """The value of a key after changes of nodes; its channel checks it where it is written."""
-    if len(changes) == 1 and isinstance(changes[0], Overwrite):
-        return changes[0].value
-    return channel.reducer(before, [*changes]) if isinstance(channel, Delta) else changes[-1]
+    def _changed(self, key: str, changes: Sequence[Any]) -> Any:
+        """The value of a key after changes of nodes; its channel checks it where it is written."""
+        if len(changes) == 1 and isinstance(changes[0], Overwrite):
+            return changes[0].value
+        if key not in self.deltas:
+            return changes[-1]
+        return self.channels[key].reducer(self.state.get(key), [*changes])
 
 
 async def _noted(name: str, first: str, work: Awaitable[Changes]) -> Changes:

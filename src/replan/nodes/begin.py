@@ -7,12 +7,11 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
-from pydantic import JsonValue
 
 from replan.base.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.errors import ConfigurationError, InputError
 from replan.events.types import RunStarted, StepsInvalidated
-from replan.log.run_log import BEGAN, RunLog
+from replan.log.run_log import BEGAN
 from replan.log.whole_results import short_results
 from replan.models.spending.scopes import check_prices
 from replan.nodes.host.handed_plan import NOTHING_TO_DO, read_handed_plan
@@ -164,15 +163,9 @@ async def _run_id(run_id: str, began: str, services: Services) -> str:
     """The name that the caller gave, if this run is the first to have it; else a new one."""
     # Graphs inherit the names of those that run them, and batches share one. So a name belongs to
     # the run that began at one checkpoint, which only a run that begins again finds there.
-    if not run_id or await _first_checkpoint(run_id, began, services.log) != began:
+    if not run_id or await services.log.note(run_id, BEGAN, began) != began:
         return services.new_id()
     return run_id
-
-
-async def _first_checkpoint(name: str, began: str, log: RunLog) -> JsonValue:
-    """The checkpoint at which the run of a name began; this one if no run has the name yet."""
-    noted = (await log.notes(name, BEGAN)).get(BEGAN)
-    return noted or await log.note(name, BEGAN, began)
 
 
 async def _dropped_work(state: EnhancedState, services: Services) -> list[ExecutionRecord]:

@@ -25,7 +25,7 @@ from replan.ports.steering import STEERED, TOO_LATE, Steering, missed_warning
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
-from replan.runs.asked.steers import outcomes_of, settle_missed, waiting_steers
+from replan.runs.asked.steers import outcomes_of, settle_missed
 from replan.runs.calling.compiled import Graph, services_in, shapes_of
 from replan.runs.calling.given_input import Input
 from replan.runs.calling.new_or_continued import Call, is_not_begun
@@ -317,16 +317,17 @@ class RunAtWork:
                 at_once=self._at_once,
             )
             asks = asks_in(state)
-            if not self._stop.is_set():
+            is_stopped = self._stop.is_set()
+            if not is_stopped:
                 # A run that was stopped may not have come to them.
                 await self._take(used)
-                for request in await self._resources.log.requests([self.job.run_id]):
-                    await self.handle(request)
+            requests = await self._resources.log.requests([self.job.run_id])
+            for request in () if is_stopped else requests:
+                await self.handle(request)
             values = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not values
             if self.is_resting:
-                await self._take_merged()
-                return await self._with_missed(state)
+                return await self._with_missed(state, await self._without_merged(requests))
             # The run has its settings by now.
             run_input, settings, self._changes = Command(resume=values), None, ()
 
@@ -363,12 +364,12 @@ class RunAtWork:
             self._answers = [request for request in self._answers if request not in requests]
             await self._resources.log.take_requests(requests, self._resources.clock())
 
-    async def _take_merged(self) -> None:
+    async def _without_merged(self, requests: Sequence[Request]) -> Sequence[Request]:
         """Mark what steered the run as taken, once the state that has it is stored."""
         run_id, log = self.job.run_id, self._resources.log
-        steers = await waiting_steers(run_id, log)
+        steers = [request for request in requests if request.kind in STEERS]
         if not steers:
-            return
+            return requests
         config = config_of(self.job.thread_id)
         newest: StateSnapshot = await cast("Any", self._resources.graph).aget_state(config)
         # A node that began at the newest checkpoint begins again, and takes the same ones.
@@ -380,15 +381,19 @@ class RunAtWork:
             if key.rpartition("/")[2] != begins
             for name in cast("list[str]", names)
         }
-        await self._take([request for request in steers if request.name in taken])
+        merged = [request for request in steers if request.name in taken]
+        await self._take(merged)
+        return [request for request in requests if request not in merged]
 
-    async def _with_missed(self, state: EnhancedState) -> EnhancedState:
+    async def _with_missed(
+        self, state: EnhancedState, requests: Sequence[Request]
+    ) -> EnhancedState:
         """The state of a run that is over, with what people asked of it too late."""
-        run_id, log = self.job.run_id, self._resources.log
+        log = self._resources.log
         if not state.get("is_completed"):
             return state
         self._is_over = True
-        waiting = await waiting_steers(run_id, log)
+        waiting = [request for request in requests if request.kind in STEERS]
         if not waiting:
             return state
         # What was refused just now is on record then.
@@ -403,8 +408,8 @@ class RunAtWork:
 
     async def _drop_what_is_past(self) -> None:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""
-        await self._take_merged()
         requests = await self._resources.log.requests([self.job.run_id])
+        requests = await self._without_merged(requests)
         past = [
             request for request in requests if request.kind == "stop" and request.at < self._since
         ]

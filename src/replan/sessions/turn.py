@@ -31,7 +31,7 @@ from replan.sessions.tool_calls import CompletedCalls
 from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
-from replan.state.memory import MemoryOptions, Summary
+from replan.state.memory import Summary
 from replan.state.outcomes import INCOMPLETE
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
@@ -222,9 +222,9 @@ class Turn:
 
     def _memories(self) -> list[MemoryPolicy]:
         """What the host and the specialists see of a conversation."""
-        wanted = MemoryOptions() if self.settings is None else self.settings.memory
+        wanted = [] if self.settings is None else [self.settings.memory]
         policies = (self._services.prompts.memory, *self._services.memory.values())
-        return [resolved(options, wanted) for options in policies]
+        return [resolved(options, *wanted) for options in policies]
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
         """Whether there is a run of this turn to continue with."""

@@ -176,7 +176,12 @@ def rounds_of(state: EnhancedState) -> int:
 
 def plan_of(state: EnhancedState) -> TaskPlan:
     """The plan of the run; an empty one before it has a plan."""
-    return state.get("current_plan") or TaskPlan()
+    return state.get("current_plan") or _no_plan()
+
+
+@cache
+def _no_plan() -> TaskPlan:
+    return TaskPlan()
 
 
 def with_history(plan: TaskPlan, state: EnhancedState) -> TaskPlan:
