@@ -5,9 +5,10 @@ import asyncio
 import pytest
 from langgraph.types import Command
 
-from replan import Host, Specialist, Team, build_graph, open_storage, run
+from replan import Host, Specialist, Team, build_graph, open_runtime, open_storage, run
 from replan.ports.ask_user import ask_user
 from replan.testing import ScriptedModel, always
+from replan.views.run.history import history_lines
 from scripts import DONE, THREAD
 
 pytestmark = pytest.mark.one_store
@@ -97,3 +98,33 @@ async def test_an_answer_that_is_taken_back_is_asked_for_again(storage):
     await team.graph.ainvoke(Command(resume="Well."), config)
     await storage.checkpointer.adelete_for_runs(["answering"])
     assert (await team.graph.aget_state(THREAD)).interrupts
+
+
+async def test_a_run_that_begins_again_behind_a_rollback_is_the_same_run(storage):
+    did = []
+
+    def pay(context):
+        did.append((context.run_id, context.plan_step.id))
+        return "paid"
+
+    payer = Specialist("payer", "Pays.", run=pay, effects="unsafe")
+    asker = Specialist("asker", "Asks.", run=lambda _: ask_user("How?"), effects="pure")
+    team = Team(Host(ScriptedModel({"feedback": always(DONE)})), [payer, asker])
+    given = {"plan": "- [ ] 1. Pay @payer\n- [ ] 2. Ask @asker\n- [ ] 3. Ask @asker (after 2)\n"}
+    async with open_runtime(team, storage=storage) as runtime:
+        await runtime.run(given, run_id="first")
+        await (await runtime.answer("first", "Well."))
+        await storage.checkpointer.adelete_for_runs(["first"])
+        assert (await runtime.resume("first")).outcome == "waiting"
+        assert [ask.key for ask in (await runtime.get("first")).pending_questions] == ["3/asker/1"]
+        result = await (await runtime.answer("first", "Badly."))
+        report = await runtime.get("first")
+    assert (result.run_id, result.outcome, result.results[2].text) == (
+        "first",
+        "completed",
+        "Well.",
+    )
+    assert did == [("first", 1)]
+    assert [line.partition(" ")[2] for line in history_lines(report)].count(
+        "rolled back to its beginning"
+    ) == 1

@@ -194,10 +194,10 @@ def take_back(
     serde: SerializerProtocol,
     thread_key: ThreadKey,
     lineage: Lineage,
-) -> None:
+) -> bool:
     """Take a run's checkpoints off its thread, and the input or the answers that it began with.
 
-    They stay if the values of a later run are made of what was written to them.
+    They stay, and this is false, if the values of a later run are made of what was written to them.
     """
     ids = [*lineage]
     later = [
@@ -211,7 +211,7 @@ def take_back(
     ]
     if _delta_channels(connection, serde, thread_key, later):
         logger.warning("kept a run to be rolled back: another continues from it")
-        return
+        return False
     for parent in {
         parent_id for parent_id in lineage.values() if parent_id and parent_id not in lineage
     }:
@@ -219,6 +219,7 @@ def take_back(
         given = str(uuid5(UUID(parent), INPUT))
         connection.change(_LEFT_ON, [*at, given, RESUME, INTERRUPT, *at, INTERRUPT])
     _delete(connection, thread_key, ids)
+    return True
 
 
 def _delta_channels(

@@ -6,7 +6,10 @@ that this branch has not seen: from then on a result counts for it only if it an
 work.
 """
 
-from replan.log.rows import FORKED, NewRow
+from pydantic import JsonValue
+
+from replan.log.rows import FORKED, NewRow, span
+from replan.log.run_log import BEGAN
 from replan.storage.checkpoint_rows import AT, NewCheckpoint, ThreadKey, newest_id
 from replan.storage.database import Connection
 from replan.storage.log_rows import SqlLogs
@@ -27,6 +30,16 @@ def note_rollback(connection: Connection, logs: SqlLogs, thread_key: ThreadKey) 
     newest = newest_id(connection, thread_key)
     if newest is not None and not thread_key.namespace:
         _note(connection, logs, thread_key, newest, "")
+
+
+def note_removal(connection: Connection, logs: SqlLogs, run_id: str, checkpoint_id: str) -> None:
+    """Note that a run was taken off its thread; what it did is on record if it begins again."""
+    rows = logs.rows_of(connection, run_id)
+    if rows.has(BEGAN):
+        # The checkpoint at which its name began is gone.
+        rows.supersede(*span(BEGAN))
+        value: JsonValue = {"checkpoint": checkpoint_id, "row": 0}
+        rows.append(NewRow(f"{FORKED}{checkpoint_id}", "forked", value))
 
 
 def _note(

@@ -73,7 +73,7 @@ from replan.storage.database import Connection, Database, Work
 from replan.storage.deletions import delete_checkpoints, delete_thread
 from replan.storage.encryption import SealedSerializer
 from replan.storage.faults import fault_of, readable, storage_error
-from replan.storage.forks import note_fork, note_rollback
+from replan.storage.forks import note_fork, note_removal, note_rollback
 from replan.storage.holds import ThreadLocks
 from replan.storage.log_rows import SqlLogs
 from replan.storage.sqlite import MemoryDatabase
@@ -193,7 +193,9 @@ class Saver(BaseCheckpointSaver[str]):
             thread_keys = await self.database.read(partial(checkpoints_of_run, run_id=run_id))
             for thread_key, lineage in thread_keys.items():
                 async with self._owned(thread_key.thread_id) as name:
-                    work = partial(self._take_back, thread_key=thread_key, lineage=lineage)
+                    work = partial(
+                        self._take_back, run_id=run_id, thread_key=thread_key, lineage=lineage
+                    )
                     await self._write(name, _reading(work))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -300,9 +302,13 @@ class Saver(BaseCheckpointSaver[str]):
         note_fork(connection, self._logs, new)
         new.write(connection)
 
-    def _take_back(self, connection: Connection, thread_key: ThreadKey, lineage: Lineage) -> None:
-        take_back(connection, self.serde, thread_key, lineage)
+    def _take_back(
+        self, connection: Connection, run_id: str, thread_key: ThreadKey, lineage: Lineage
+    ) -> None:
+        is_gone = take_back(connection, self.serde, thread_key, lineage)
         note_rollback(connection, self._logs, thread_key)
+        if is_gone and not thread_key.namespace:
+            note_removal(connection, self._logs, run_id, max(lineage))
 
     def _new_checkpoint(
         self,
