@@ -41,6 +41,13 @@ def _planned_after(plan: TaskPlan, event: Event) -> TaskPlan:
     return plan
 
 
+def steps_in(changes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The steps that changes of a plan added, removed and modified."""
+    added = (each["step"]["id"] for each in changes.get("added") or ())
+    others = (sorted(map(int, changes.get(name) or ())) for name in ("removed", "modified"))
+    return (*added, *map(tuple, others))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Revision:
     """What happened to a plan at once."""
@@ -53,7 +60,13 @@ class Revision:
     before: TaskPlan
     after: TaskPlan
     is_first: bool = False
+    author: str = ""  # `model`, `person` or `rule`
     why: str = ""
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """The steps that it changed."""
+        return steps_in(self.changes)
 
     @property
     def removed(self) -> dict[int, str]:
@@ -278,6 +291,7 @@ class Fold:
             before=before,
             after=self.planned,
             is_first=is_first,
+            author="" if isinstance(event, events.PlanCreated) else event.by,
         )
         self.revisions.append(revision)
 

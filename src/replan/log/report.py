@@ -31,6 +31,7 @@ from replan.log.fold import (
     Pause,
     Revision,
     counts_in,
+    steps_in,
 )
 from replan.log.kept_events import events_of
 from replan.log.rows import (
@@ -59,6 +60,9 @@ LEAST_LEFT = 1.0
 
 NOT_PLANNED = "began before the plan, which does not have it"
 """What is said about a step that began while the plan was written, and that the plan lacks."""
+
+LEFT_BEHIND = "of a plan that the run had before it went back"
+"""What is said about a step that only an abandoned branch of the run had in its plan."""
 
 VERSION = "version"
 """The label of a run that workers do, with the version of its team."""
@@ -254,6 +258,10 @@ class RunReport(StateFacts):
         """The times between the end of work and the beginning of that of who continues."""
         fold, last = self.fold, self.fold.last_at or self.started_at
         pauses = [*fold.pauses]
+        untold = [each.started_at for each in self.untold if each.started_at > last]
+        if untold and fold.why_paused != "over":
+            # What goes on without events says neither that it begins nor who does it.
+            pauses.append(Pause(began=last, ended=min(untold), why=fold.why_paused or "killed"))
         if self.outcome in ("waiting", "interrupted") and fold.why_paused != "over":
             since = last if fold.why_paused else max(last, self.last_seen_at)
             pauses.append(Pause(began=since, ended=None, why=fold.why_paused or "killed"))
@@ -264,8 +272,12 @@ class RunReport(StateFacts):
         ended = pause.ended or self.ended
         if pause.why != "waiting" or (pause.ended is None and self.unanswered):
             return pause
-        answers = (request.at for request in self.requests if request.kind == "answer")
-        at = max((at for at in answers if pause.began <= at <= ended), default=ended)
+        # The same answer may come again as long as nobody goes on with the first.
+        firsts = dict[str, datetime]()
+        for request in self.requests:
+            if request.kind == "answer" and pause.began <= request.at <= ended:
+                firsts |= {key: request.at for key in request.answers if key not in firsts}
+        at = max(firsts.values(), default=ended)
         is_left = (ended - at).total_seconds() >= LEAST_LEFT
         return replace(pause, answered_at=at) if is_left else pause
 
@@ -273,15 +285,17 @@ class RunReport(StateFacts):
     def revisions(self) -> tuple[Revision, ...]:
         """The versions of its plan, the first plan before all others."""
         history = self.plan.update_history if self.plan else ()
-        reasons = {update.version: update.description for update in history}
-        named = {n: "" if why.startswith(_NO_REASON) else why for n, why in reasons.items()}
+        # A run that went back may have made a version twice.
+        named = {
+            (each.version, each.by, steps_in(each.changes)): each.description for each in history
+        }
         user = self.labels.get("user", "")
         handed_in = f"{HANDED_IN} (user={user})" if user else HANDED_IN
         return tuple(
             replace(
                 revision,
                 by=handed_in if revision.by == HANDED_IN else revision.by,
-                why=named.get(revision.version, ""),
+                why=_reason_in(named.get((revision.version, revision.author, revision.steps), "")),
             )
             for revision in self.fold.revisions
         )
@@ -376,7 +390,8 @@ class RunReport(StateFacts):
         self, gone: Iterable[int], removed_by: dict[int, Revision]
     ) -> dict[int, str]:
         """What is said about removed steps; a step that is not planned yet is not one."""
-        texts = {n: NOT_PLANNED for n in gone if n in self.fold.dropped}
+        texts = dict.fromkeys(gone, LEFT_BEHIND) if self.forks else {}
+        texts |= {n: NOT_PLANNED for n in gone if n in self.fold.dropped}
         texts |= {
             n: f"removed in version {revision.version} by {revision.by}"
             for n, revision in removed_by.items()
@@ -462,6 +477,10 @@ class RunReport(StateFacts):
     def unusable(self) -> Mapping[int, str]:
         """What was done instead of using a reply, by the number of the end of its call."""
         return self.fold.counts.unusable
+
+
+def _reason_in(why: str) -> str:
+    return "" if why.startswith(_NO_REASON) else why
 
 
 def kept_report(rows: Rows, run_id: str, last: int | None = None) -> Mapping[str, Any] | None:

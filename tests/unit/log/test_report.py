@@ -7,15 +7,17 @@ from functools import reduce
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from made_runs import answered, at as made_at, call, event, whole
+from made_runs import answered, at as made_at, attempt, call, event, whole
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.assembly.graphs import viewer
 from replan.events.types import AttemptEnd, Event, SpecialistInvoked, StepEvent
 from replan.log.apply import apply
 from replan.log.kept_events import event_of
 from replan.log.report import RunReport
-from replan.log.rows import LoggedEvent
+from replan.log.rows import Fork, LoggedEvent, Request
+from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
 from replan.runs.reports import read_report
+from replan.views.run.history import history_lines
 
 KINDS = (
     ("plan_created", {"version": 1, "steps": 2, "outline": [{"id": 1, "description": "Fetch"}]}),
@@ -151,6 +153,73 @@ def test_what_came_too_late_for_a_run_at_rest_ends_no_pause(rest, why):
     )
     (pause,) = report.pauses
     assert (pause.why, pause.began, pause.ended) == (why, made_at(1), made_at(9))
+
+
+@pytest.mark.parametrize("rest", [(), (event(3, 2, "run_stopped", reason="interrupted"),)])
+def test_what_a_call_of_the_graph_goes_on_with_ends_the_pause_before_it(rest):
+    begun = (event(1, 0, "run_started"), event(2, 1, "specialist_invoked", attempt=1))
+    later = attempt(1, 2, 7, 8)
+    rows = {"ledger": (), "requests": (), "untold": (later,)}
+    report = whole(events=(*begun, *rest), **rows, outcome="completed")
+    (pause,) = report.pauses
+    assert (pause.why, pause.ended) == ("interrupted" if rest else "killed", made_at(7))
+    assert [each.entry for each in report.attempts][-1] == later
+    lines = [line.partition(" ")[2] for line in history_lines(report)]
+    assert lines[-2:] == [
+        "step 1 worker, attempt 2, in a call of the graph: done",
+        "over: completed, in a call of the graph",
+    ]
+    assert ("after its process had been killed" in " ".join(lines)) == (not rest)
+
+
+def test_a_run_that_went_back_tells_each_branch_by_itself():
+    """What one branch had in its plan, and why, is said of no other."""
+    added = {"added": [{"index": 1, "step": {"id": 2, "description": "Sell"}}]}
+    again = {"added": [{"index": 1, "step": {"id": 3, "description": "Lend"}}]}
+    update = PlanUpdate(
+        version=2,
+        update_type=PlanUpdateType.ADD_STEP,
+        description="More is needed.",
+        timestamp=made_at(9),
+        changes=again,
+        by="model",
+    )
+    steps = (PlanStep(id=1, description="Buy"), PlanStep(id=3, description="Lend"))
+    report = whole(
+        events=(
+            event(1, 0, "plan_created", version=1, outline=[{"id": 1, "description": "Buy"}]),
+            event(2, 1, "plan_updated", version=2, changes=added, by="person"),
+            event(3, 2, "specialist_invoked", step_id=2, attempt=1),
+            event(4, 9, "plan_updated", version=2, changes=again, by="model"),
+        ),
+        ledger=(),
+        requests=(),
+        forks=(Fork(at=made_at(5), state_at=made_at(0), step_id=None, is_rollback=False),),
+        plan=TaskPlan(title="Buy", steps=steps, version=2, update_history=(update,)),
+        outcome="waiting",
+    )
+    assert [revision.why for revision in report.revisions] == ["", "", "More is needed."]
+    left = report.by_id[2]
+    assert (left.removed, left.is_early) == (
+        "of a plan that the run had before it went back",
+        False,
+    )
+
+
+def test_an_answer_that_came_again_was_waited_for_once():
+    first, again = (
+        Request(
+            run_id="r", name=name, kind="answer", at=made_at(at), by="eva", answers={"1/a/1": "b"}
+        )
+        for name, at in (("a", 3), ("b", 7))
+    )
+    stopped = event(2, 1, "run_stopped", reason="waiting")
+    report = whole(
+        events=(event(1, 0, "run_started"), stopped, event(3, 9, "run_resumed", by="eva")),
+        ledger=(),
+        requests=(first, again),
+    )
+    assert (report.waited, report.idle) == (2.0, 6.0)
 
 
 @pytest.mark.parametrize("answer", ["", "Blue."])

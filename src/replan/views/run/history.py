@@ -107,6 +107,10 @@ def _untold_lines(report: RunReport, step: int | None) -> Iterator[tuple[datetim
             who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
             told = f"{who}, in a call of the graph: {how}{_after_colon(short_error(each.error))}"
             yield each.ended_at or each.started_at, told
+    if step is None and report.untold and report.is_over and report.fold.why_paused != "over":
+        ends = [each.ended_at or each.started_at for each in report.untold]
+        last = max([*ends, report.fold.last_at or report.began])
+        yield last, f"over: {report.outcome}, in a call of the graph"
 
 
 def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
