@@ -51,6 +51,14 @@ def texts_of(kind: type[Any]) -> dict[str, str]:
 
 _as_text = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
 
+json_text = json.JSONEncoder(ensure_ascii=False, default=str).encode
+"""Plain data as JSON, in the letters of its own language."""
+
+
+def text_or_json(value: object) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json_text(value)
+
 
 def digest_of(*parts: object) -> str:
     """A name of 32 digits for plain data; the order of keys in mappings does not matter."""

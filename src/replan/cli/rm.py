@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, confirm_loss, location_from
 from replan.views.cells import one_line
-
-if TYPE_CHECKING:
-    pass
 
 
 @as_command

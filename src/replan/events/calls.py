@@ -12,6 +12,7 @@ from langgraph.errors import GraphBubbleUp
 
 from replan.base.langgraph_inside.tasks import inherited_config
 from replan.base.texts.storable import storable, storable_text
+from replan.base.values import json_text
 from replan.declared.fields import Effects
 from replan.events.emitter import Emitter
 from replan.events.types import (
@@ -142,7 +143,7 @@ def tool_fields(
     tool_call_id: str | None = None,
 ) -> Mapping[str, Any]:
     """The fields that both events of a tool's call have."""
-    shown_arguments = storable(json.loads(_json(arguments)))
+    shown_arguments = storable(json.loads(json_text(arguments)))
     about = {"call": call, "tool": storable_text(tool), "arguments": shown_arguments}
     named = {"tool_call_id": storable_text(tool_call_id or "")}
     return {**about, **named, "effects": effects, "approval": approval}
@@ -152,7 +153,9 @@ def message_as_text(message: BaseMessage) -> MessageText:
     """Return a message as text: with the tools that it calls, and the kinds of what is not text."""
     parts = [message.text, *_other_content(message)]
     if isinstance(message, AIMessage):
-        parts += [f"[calls {call['name']} {_json(call['args'])}]" for call in message.tool_calls]
+        parts += [
+            f"[calls {call['name']} {json_text(call['args'])}]" for call in message.tool_calls
+        ]
         parts += [f"[calls {call['name']} {call['args']}]" for call in message.invalid_tool_calls]
     name = message.name if isinstance(message, ToolMessage) else None
     role = f"{message.type} {name}" if name else message.type
@@ -164,7 +167,3 @@ def _other_content(message: BaseMessage) -> list[str]:
         return []
     kinds = [block.get("type") for block in message.content if isinstance(block, dict)]
     return [f"[{kind}]" for kind in kinds if kind not in ("text", "tool_use", "function_call")]
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

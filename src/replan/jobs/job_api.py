@@ -10,6 +10,7 @@ import httpx2
 from pydantic import JsonValue
 
 from replan.base.secrets.masking import without_secrets
+from replan.base.values import text_or_json
 from replan.errors import ReplyTooLongError
 from replan.failures import describe
 from replan.jobs.action_executor import as_json
@@ -78,7 +79,7 @@ class ApiExecutor:
         if params and method in _IN_ADDRESS:
             fields = cast("Mapping[str, JsonValue]", params)
             # Given apart, they would take the place of the query that the endpoint has.
-            query = urlencode({name: _text(value) for name, value in fields.items()})
+            query = urlencode({name: text_or_json(value) for name, value in fields.items()})
             request["url"] += f"{'&' if '?' in url else '?'}{query}"
         elif method not in _IN_ADDRESS:
             request["json"] = params or {}
@@ -123,7 +124,3 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
 
 def _json(response: httpx2.Response) -> JsonValue:
     return as_json(json.loads(response.content)) if response.content.strip() else None
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

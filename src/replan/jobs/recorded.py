@@ -1,11 +1,10 @@
 """Actions on record, so that none is done twice."""
 
-import json
 from dataclasses import dataclass
 
 from langchain_core.messages import ToolCall
 
-from replan.base.values import restored
+from replan.base.values import json_text, restored
 from replan.errors import InDoubtError
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
@@ -57,7 +56,7 @@ class RecordedExecutor:
         called = ToolCall(name=name, args=dict(run.arguments), id=call.key)
         with reported_tool_call(note_key, called, call.effects, approval) as reported:
             outcome = await self.executor.execute(call)
-            text = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
+            text = outcome.error or json_text(outcome.result)
             reported.ends(
                 "success" if outcome.success else "failed",
                 without_secrets(call.spec, call.job, text),

@@ -1,12 +1,11 @@
 """Calls that another run of the same place made, equal to one that a person is asked about."""
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from pydantic import JsonValue
 
-from replan.base.values import Value
+from replan.base.values import Value, json_text
 from replan.log.rows import LoggedEvent, reference_to
 from replan.state.questions import Question
 
@@ -61,4 +60,4 @@ def _is_equal(
     whole = refs.get("arguments") if isinstance(refs, dict) else None
     if whole is None:
         return event.get("arguments") == arguments
-    return whole == reference_to(json.dumps(arguments, ensure_ascii=False))
+    return whole == reference_to(json_text(arguments))

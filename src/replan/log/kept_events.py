@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, get_args
 
 from pydantic import JsonValue, ValidationError
 
-from replan.base.values import restored
+from replan.base.values import json_text, restored, text_or_json
 from replan.events.types import (
     BaseEvent,
     Event,
@@ -95,7 +95,7 @@ class EventTexts:
             if isinstance(value, str) and len(value) > LONGEST:
                 kept[name], refs[name] = f"{value[:LONGEST]}…", self.ref(value, at)
         arguments = fields.get("arguments")
-        if isinstance(arguments, dict) and len(whole := _json(arguments)) > LONGEST:
+        if isinstance(arguments, dict) and len(whole := json_text(arguments)) > LONGEST:
             kept["arguments"] = {name: _part(value) for name, value in arguments.items()}
             refs["arguments"] = self.ref(whole, at)
         return {**kept, "refs": refs} if refs else kept
@@ -106,12 +106,8 @@ class EventTexts:
 
 
 def _part(value: JsonValue) -> JsonValue:
-    text = value if isinstance(value, str) else _json(value)
+    text = text_or_json(value)
     return value if len(text) <= _PART else f"{text[:_PART]}…"
-
-
-def _json(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def entry_of(event: Event, texts: EventTexts | None = None) -> dict[str, JsonValue]:

@@ -1,6 +1,5 @@
 """The conversation of a request, as the host and specialists see it."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import count_tokens_approximately
 
+from replan.base.values import json_text
 from replan.state.enhanced import EnhancedState
 from replan.state.memory import BUILT_IN, MemoryOptions, Mode, Summary
 
@@ -193,7 +193,7 @@ def calls_of(message: AnyMessage) -> list[ToolCall]:
 
 def written_arguments(call: ToolCall) -> str:
     """What a call hands to its tool, as JSON."""
-    return json.dumps(call["args"], ensure_ascii=False, default=str)
+    return json_text(call["args"])
 
 
 def _with_short_text(message: AnyMessage) -> AnyMessage:

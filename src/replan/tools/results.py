@@ -1,6 +1,5 @@
 """The outcome of a call of an MCP server's tool, as text for a model."""
 
-import json
 from collections.abc import Iterator
 
 from mcp_types import (
@@ -15,13 +14,14 @@ from mcp_types import (
 )
 
 from replan.base.texts.storable import storable_text
+from replan.base.values import json_text
 
 
 def text_of(result: CallToolResult) -> str:
     """Write all of a result; what is not text is named, since most models take none from tools."""
     blocks = "\n".join(_written(result.content))
     if not blocks and result.structured_content is not None:
-        blocks = json.dumps(result.structured_content, ensure_ascii=False)
+        blocks = json_text(result.structured_content)
     return storable_text(blocks)
 
 

@@ -4,12 +4,12 @@ Unless content is asked for, nothing here is taken from prompts, replies, argume
 or warnings.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replan.base.texts.storable import LARGEST, storable_text
+from replan.base.values import json_text
 from replan.events import types as events
 
 Attributes = dict[str, Any]
@@ -129,7 +129,7 @@ def output_messages(reply: events.MessageText | None) -> Attributes:
 
 def arguments_of(event: events.ToolEvent) -> Attributes:
     """What a tool is called with, as content."""
-    return {"gen_ai.tool.call.arguments": _cut(_json(event.arguments))}
+    return {"gen_ai.tool.call.arguments": _cut(json_text(event.arguments))}
 
 
 def result_of(event: events.ToolCompleted) -> Attributes:
@@ -199,7 +199,7 @@ def of_search(event: events.KnowledgeRetrieved) -> Attributes:
 def found_documents(event: events.KnowledgeRetrieved) -> Attributes:
     """What a search found, as content."""
     found = [{"id": _cut(source.place), "score": source.score} for source in event.sources]
-    return {"gen_ai.retrieval.documents": _json(found)} if found else {}
+    return {"gen_ai.retrieval.documents": json_text(found)} if found else {}
 
 
 def of_fact(event: events.FactRemembered | events.FactForgotten, *, with_text: bool) -> Attributes:
@@ -209,7 +209,7 @@ def of_fact(event: events.FactRemembered | events.FactForgotten, *, with_text: b
 
 
 def _messages(messages: Sequence[events.MessageText]) -> str:
-    return _json([_message(message) for message in messages])
+    return json_text([_message(message) for message in messages])
 
 
 def _message(message: events.MessageText) -> Mapping[str, Any]:
@@ -224,7 +224,3 @@ def _message(message: events.MessageText) -> Mapping[str, Any]:
 def _cut(text: str) -> str:
     text = storable_text(text)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

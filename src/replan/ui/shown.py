@@ -1,6 +1,5 @@
 """What a form was made of: an act that carries it is refused once something else is there."""
 
-import json
 from collections.abc import Mapping
 from typing import cast
 
@@ -31,11 +30,6 @@ def ask_fingerprint(ask: Question) -> str:
 def verdict_effects(ask: Question) -> Mapping[str, str]:
     """What each answer to a question about work in doubt leads to."""
     return leads_to(ask.details)
-
-
-def argument_text(value: JsonValue) -> str:
-    """An argument in a field of a form: a text unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def run_fingerprint(run: WholeReport) -> str:

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from replan.base.texts.signs import harmless
+from replan.base.values import text_or_json
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role, check_role
 from replan.server.problems import RefusedError
@@ -27,7 +28,7 @@ from replan.ui.entering import PAGES, Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.read_runs import Readings
-from replan.ui.shown import DECISIONS, argument_text, ask_fingerprint, verdict_effects
+from replan.ui.shown import DECISIONS, ask_fingerprint, verdict_effects
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import amount, day_and_time, minute, seconds, sentence
@@ -191,7 +192,7 @@ def templates() -> Environment:
         "leads": verdict_effects,
         "decision": DECISIONS.__getitem__,
         "arguments": changeable_arguments,
-        "argument": argument_text,
+        "argument": text_or_json,
         "lines": lines_of,
         "mark": _mark,
         "place": fingerprint_of,

@@ -1,10 +1,10 @@
 """Calls of models and tools in a line, while they are under way and after them."""
 
-import json
 from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from replan.base.values import json_text
 from replan.events.types import CallEvent, ModelCompleted, ModelInvoked, ToolCompleted, ToolInvoked
 from replan.views.cells import counted, cut, one_line
 
@@ -20,7 +20,7 @@ def call_begun_text(event: ModelInvoked | ToolInvoked) -> str:
 
 def call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     """A call of a tool as it would be written, such as `price(item="x")`."""
-    pairs = ", ".join(f"{name}={_as_json(value)}" for name, value in arguments.items())
+    pairs = ", ".join(f"{name}={json_text(value)}" for name, value in arguments.items())
     return one_line(f"{tool}({pairs})")
 
 
@@ -62,8 +62,4 @@ def _event_text(event: CallEvent) -> str:
 
 def short_value(value: object) -> str:
     """A value as JSON, shortened."""
-    return cut(_as_json(value), _LONGEST_VALUE)
-
-
-def _as_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return cut(json_text(value), _LONGEST_VALUE)

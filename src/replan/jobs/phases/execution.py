@@ -1,9 +1,9 @@
 """Execution: the user confirms the action if necessary, then it is done once."""
 
-import json
 from dataclasses import replace
 
 from replan.base.texts.storable import storable_text
+from replan.base.values import text_or_json
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
 from replan.jobs.phases.job_turn import ProcessInput
@@ -207,7 +207,7 @@ class ExecutionHandler(PhaseHandler):
         done = text_in(command.done, language) or say(
             "done", language, command=command.called(language)
         )
-        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        text = text_or_json(result)
         lines = [done]
         if result not in (None, "", [], {}):
             lines.append(say("result", language, result=text[:_LONGEST_SHOWN]))

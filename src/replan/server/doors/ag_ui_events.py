@@ -1,12 +1,12 @@
 """The course of a run as AG-UI's events: texts, reasoning, steps, calls of tools, and the plan."""
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from ag_ui import core as ag_ui
 
+from replan.base.values import json_text
 from replan.events import types as events
 from replan.log.apply import apply
 from replan.log.report import RunReport
@@ -147,7 +147,7 @@ class Course:
             # A person may have refused a call before it was made.
             name = self._calls[call] = _name(event)
             yield ag_ui.ToolCallStartEvent(tool_call_id=name, tool_call_name=event.tool)
-            arguments = json.dumps(event.arguments, ensure_ascii=False)
+            arguments = json_text(event.arguments)
             yield ag_ui.ToolCallArgsEvent(tool_call_id=name, delta=arguments)
             yield ag_ui.ToolCallEndEvent(tool_call_id=name)
         if isinstance(event, events.ToolCompleted):

@@ -1,6 +1,5 @@
 """Reports who answered what, once for each answer, even if a run is resumed in between."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ from pydantic import JsonValue
 
 from replan.base.secrets.known import MASK
 from replan.base.texts.storable import storable_text
+from replan.base.values import text_or_json
 from replan.errors import InputError
 from replan.events.emitter import Emitter
 from replan.events.types import AnswerAction, AnswerReceived
@@ -62,8 +62,7 @@ def _action_and_text(question: Question, answer: object) -> tuple[AnswerAction, 
 
 def _text(answer: object) -> str:
     # What a foreign graph is answered may be any value.
-    is_text = isinstance(answer, str)
-    return storable_text(answer if is_text else json.dumps(answer, ensure_ascii=False, default=str))
+    return storable_text(text_or_json(answer))
 
 
 async def _tell(place: str, fields: Mapping[str, JsonValue], emitter: Emitter, log: RunLog) -> None:

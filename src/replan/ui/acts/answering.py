@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
+from replan.base.values import text_or_json
 from replan.errors import InputError
 from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
@@ -16,7 +17,7 @@ from replan.state.person.answers import CHANGED, arguments_of
 from replan.state.person.verdicts import leads_to
 from replan.state.questions import PLAN, Question
 from replan.ui.acts.acting import call_for, confirm, form_of_act, refuse_stale, to_run
-from replan.ui.shown import DECISIONS, argument_text, ask_fingerprint
+from replan.ui.shown import DECISIONS, ask_fingerprint
 from replan.ui.site import Site, page_path
 from replan.views.run.evidence import Evidence, changeable_arguments, evidence_of
 from replan.views.run.revision_diffs import difference
@@ -107,7 +108,7 @@ def read_arguments(ask: Question, fields: Mapping[str, str]) -> dict[str, JsonVa
 
 
 def _argument(name: str, shown: JsonValue, typed: str | None) -> JsonValue:
-    if typed is None or typed == argument_text(shown):
+    if typed is None or typed == text_or_json(shown):
         return shown
     if isinstance(shown, str):
         return typed
@@ -117,7 +118,7 @@ def _argument(name: str, shown: JsonValue, typed: str | None) -> JsonValue:
         found = typed
     kinds: tuple[type, ...] = (int, float) if type(shown) in (int, float) else (type(shown),)
     if shown is not None and type(found) not in kinds:
-        example = argument_text(shown)[:80]
+        example = text_or_json(shown)[:80]
         raise InputError(f"{name}: {typed[:80]!r} is of another type. Write it as {example} is.")
     return found
 

@@ -1,6 +1,5 @@
 """What a person decides on: what was said before a question, what it rests on, what failed."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +8,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from replan.base.values import text_or_json
 from replan.events.types import (
     AnswerReceived,
     ApprovalRequested,
@@ -164,7 +164,7 @@ def argument_text(change: Change) -> str:
 
 def _shown(value: JsonValue) -> str:
     """A value in one line; of a long one, the beginning and what shows the rest."""
-    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = one_line(text_or_json(value))
     if len(text) <= _LONGEST_VALUE:
         return text
     return f"{text[:_LONGEST_VALUE]}… ({len(text):,} characters; `replan show RUN --json` has all)"

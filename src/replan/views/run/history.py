@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.values import json_text, text_or_json
 from replan.errors import InputError
 from replan.events import types as events
 from replan.log.fold import HANDED_IN, Pause, Revision
@@ -255,7 +255,7 @@ def _new_in(request: Request, report: RunReport) -> str:
 
 
 def _answered_text(key: str, answer: JsonValue) -> str:
-    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    text = text_or_json(answer)
     return f"answered {key}: {one_line(text)}"
 
 
@@ -265,7 +265,7 @@ def _decision_text(key: str, answer: JsonValue) -> str:
     except InputError:
         return _answered_text(key, answer)
     what = "the plan" if is_of_plan(key) else key
-    changed = decision.arguments and json.dumps(decision.arguments, ensure_ascii=False)
+    changed = decision.arguments and json_text(decision.arguments)
     return f"{_DECIDED[decision.action]} {what}{_after_colon(decision.reason or changed)}"
 
 
