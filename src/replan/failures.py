@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from replan.base.secrets.known import KNOWN
 from replan.base.secrets.masking import without_secrets
 from replan.base.texts.storable import storable_text
+from replan.base.values import fields_in
 from replan.errors import (
     InDoubtError,
     LimitReachedError,
@@ -116,10 +117,9 @@ def is_busy(error: BaseException) -> bool:
 
 def has_lasting_code(body: object) -> bool:
     """Whether the JSON of a server's error says that the account or its key is at its end."""
-    whole = cast("dict[str, object]", body) if isinstance(body, dict) else {}
-    inner = whole.get("error")
-    error = cast("dict[str, object]", inner) if isinstance(inner, dict) else {}
-    codes = [fields.get(name) for fields in (whole, error) for name in ("code", "type")]
+    whole = fields_in(body)
+    places = (whole, fields_in(whole.get("error")))
+    codes = [fields.get(name) for fields in places for name in ("code", "type")]
     return any(isinstance(code, str) and code in _LASTING_CODES for code in codes)
 
 

@@ -55,6 +55,11 @@ json_text = json.JSONEncoder(ensure_ascii=False, default=str).encode
 """Plain data as JSON, in the letters of its own language."""
 
 
+def fields_in(value: object) -> dict[str, Any]:
+    """The fields of plain data; none if it is no mapping."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def text_or_json(value: object) -> str:
     """A text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json_text(value)

@@ -386,8 +386,7 @@ class InputRequested(StepEvent):
 
     def model_post_init(self, _: Any, /) -> None:
         if (asked := self.question) is not None:
-            shown = asked.details if asked.is_decision else None
-            call = shown if isinstance(shown, dict) else {}
+            call = asked.fields if asked.is_decision else {}
             call_fields = {name: call[name] for name in ("tool", "arguments") if name in call}
             vars(self).update(call_fields, key=asked.key, text=asked.text, kind=asked.kind)
 
@@ -408,8 +407,7 @@ class ApprovalRequested(BaseEvent):
 
     def model_post_init(self, _: Any, /) -> None:
         if (asked := self.question) is not None:
-            told = asked.details if isinstance(asked.details, dict) else {}
-            vars(self).update(reason=told.get("reason", ""), problem=asked.problem)
+            vars(self).update(reason=asked.fields.get("reason", ""), problem=asked.problem)
 
 
 AnswerAction = Literal["answered", "approved", "edited", "rejected"]

@@ -25,7 +25,7 @@ class EqualCall(Value):
 
 def call_in(question: Question) -> tuple[str, Mapping[str, JsonValue]] | None:
     """The call of a tool that a person is asked about; None where it is none."""
-    details = question.details if isinstance(question.details, dict) else {}
+    details = question.fields
     arguments = details.get("arguments")
     # A step that asks first has itself as its tool.
     is_step = details.get("tool") == f"step {question.step_id}"

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from replan.base.values import fields_in
 from replan.plan.model import PlanUpdate, TaskPlan
 
 T = TypeVar("T")
@@ -47,6 +48,5 @@ def _signature(record: Mapping[str, JsonValue]) -> str:
 
 
 def _work(addition: JsonValue) -> str:
-    step = addition.get("step") if isinstance(addition, dict) else None
-    fields = step if isinstance(step, dict) else {}
+    fields = fields_in(fields_in(addition).get("step"))
     return json.dumps({name: fields.get(name) for name in _ABOUT_THE_WORK}, sort_keys=True)

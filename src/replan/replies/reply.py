@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple, cast
 
+from replan.base.values import fields_in
 from replan.replies.keys import BODIES, Key, squeezed
 from replan.replies.wrapping import (
     BLANK,
@@ -234,7 +235,7 @@ def _read_object(text: str, keys: Keys) -> Reply | None:
         if not any(f'"{key.name}"' in text[:_REACH] for key in keys.values()):
             return None
         return Reply(body=text, problem=f"The JSON of the reply cannot be read: {error}.")
-    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    fields = fields_in(value)
     if not any(squeezed(name) in keys for name in fields):
         return None
     bodies = {name for name in fields if squeezed(name) in BODIES - keys.keys()}

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from replan.base.secrets.signature import is_signature, signature_of
 from replan.base.secrets.sources import learn_values
-from replan.base.values import Value
+from replan.base.values import Value, fields_in
 from replan.errors import ConfigurationError, ContextError
 from replan.nodes.host.plan_bounds import without_looser_options
 from replan.runs.travel.portable import PortableRun
@@ -136,7 +136,7 @@ class RunCarrier:
         written = context.project_state.get(RUN)
         if written is None:
             return None
-        fields = cast("dict[str, JsonValue]", written) if isinstance(written, dict) else {}
+        fields = fields_in(written)
         plain = {name: value for name, value in fields.items() if name != _SIGNATURE}
         found = fields.get(_SIGNATURE)
         if self.key is not None and not is_signature(found, self.key, context.session_id, plain):

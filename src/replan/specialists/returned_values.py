@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, conver
 from langchain_core.prompt_values import PromptValue
 
 from replan.base.texts.storable import storable_text
+from replan.base.values import fields_in
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.run_context import here
 from replan.replies.readings import read_specialist
@@ -66,8 +67,7 @@ def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
 
 def structured_in(answer: object) -> object:
     """The structured response of a LangChain or LangGraph agent; None without one."""
-    state = cast("dict[str, object]", answer if isinstance(answer, dict) else {})
-    return state.get("structured_response")
+    return fields_in(answer).get("structured_response")
 
 
 def _with_text(result: SpecialistResult) -> SpecialistResult:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.base.values import digest_of
+from replan.base.values import digest_of, fields_in
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
 
@@ -101,10 +101,14 @@ class Question(Value):
         return {**shown, **used, "response_schema": self.response_schema}
 
     @property
+    def fields(self) -> dict[str, JsonValue]:
+        """Its details by their names; none if they have none."""
+        return fields_in(self.details)
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The answers that it takes; empty if it takes any."""
-        details = self.details if self.kind == "question" and isinstance(self.details, dict) else {}
-        given = details.get(CHOICES)
+        given = self.fields.get(CHOICES) if self.kind == "question" else None
         return tuple(map(str, given)) if isinstance(given, list) else ()
 
     @property
@@ -115,7 +119,7 @@ class Question(Value):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a person is told beside a plan: why it is as it is, and what a revision changes."""
-        details = self.details if self.kind == "plan" and isinstance(self.details, dict) else {}
+        details = self.fields if self.kind == "plan" else {}
         parts = (str(details.get(name, "")).strip() for name in ("reason", "changes"))
         return tuple(filter(None, parts))
 

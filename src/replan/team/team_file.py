@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from replan.base.values import fields_in
 from replan.declared.files import folder_of, read_text
 from replan.declared.mistakes import mistake_at
 from replan.declared.part import tell_old_name
@@ -92,7 +93,7 @@ def read_team_file(
     if path.suffix == ".py":
         raise TeamFileError(path, [_is_python(path)])
     source = _under_new_names(read_yaml(text))
-    content = _mapping(source.value)
+    content = fields_in(source.value)
     if not content:
         raise TeamFileError(path, source.mistakes or [_no_team(source)])
     folder = folder_of(path)
@@ -100,7 +101,7 @@ def read_team_file(
         folder=folder,
         workspace=directory or (folder / _workspace(content)).resolve(),
         out=out,
-        models=frozenset(_mapping(content.get("models"))),
+        models=frozenset(fields_in(content.get("models"))),
         fallbacks=_fallbacks(content),
         imports=imports,
     )
@@ -151,7 +152,7 @@ def _no_team(source: YamlSource) -> Mistake:
 def _under_new_names(source: YamlSource) -> YamlSource:
     """Take the old names of fields for the new ones, where they are."""
     for old, new in Host.old_names.items():
-        host = _mapping(_mapping(source.value).get("host"))
+        host = fields_in(fields_in(source.value).get("host"))
         if old in host and new not in host:
             tell_old_name(f"The field {old} of a host in a team file", new)
             source = source.renamed(("host", old), new)
@@ -163,13 +164,9 @@ def _workspace(content: Mapping[str, Any]) -> str:
     return workspace if isinstance(workspace, str) and "\0" not in workspace else ""
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
-    models = _mapping(content.get("models"))
-    fallbacks = {name: _mapping(section).get("fallback") for name, section in models.items()}
+    models = fields_in(content.get("models"))
+    fallbacks = {name: fields_in(section).get("fallback") for name, section in models.items()}
     # What is not a list of names is reported where it is read.
     return {
         name: [item for item in cast("list[Any]", row) if isinstance(item, str)]

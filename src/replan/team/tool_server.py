@@ -9,6 +9,7 @@ from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, Wrap
 from pydantic_core import InitErrorDetails
 
 from replan.base.secrets.sources import holds_secret, learn_values
+from replan.base.values import fields_in
 from replan.declared.fields import Row, Surroundings, field_error, name_like
 from replan.declared.part import Part, rule_error
 from replan.errors import ConfigurationError, Mistake
@@ -89,8 +90,7 @@ class ToolServer(Part):
                 reason = f"A server with {ways[0]} does not use this." if ways else "It is unused."
                 yield rule_error((name,), fields[name], "unused_field", reason, "Leave it out.")
         for field, instead in (("env", "env_from"), ("headers", "headers_from")):
-            values = fields.get(field)
-            for name in cast("dict[str, Any]", values) if isinstance(values, dict) else {}:
+            for name in fields_in(fields.get(field)):
                 if holds_secret(str(name)):
                     reason = "A team must not contain a key."
                     fix = f"Put it into an environment variable and name that under {instead}."

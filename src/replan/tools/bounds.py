@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from typing_extensions import Buffer
 
+from replan.base.values import fields_in
+
 LONGEST_MESSAGE = 10_000_000
 """Bytes of one message: pictures come in them, as text."""
 
@@ -76,19 +78,15 @@ def bound_result_forms(result: dict[str, Any]) -> None:
 
 def _fields_of(schema: Any) -> dict[str, Any] | None:
     """The fields at the top of a schema; None for one that a client could not check in no time."""
-    declared = _mapping(schema)
-    fields = _mapping(declared.get("properties"))
+    declared = fields_in(schema)
+    fields = fields_in(declared.get("properties"))
     names: object = declared.get("required", [])
     required = cast("list[Any]", names) if isinstance(names, list) else None
     if required is None or len(fields) + len(required) > _MOST_FIELDS:
         return None
-    types = {name: _mapping(field).get("type") for name, field in fields.items()}
+    types = {name: fields_in(field).get("type") for name, field in fields.items()}
     return {
         "type": "object",
         "properties": {name: {"type": kind} for name, kind in types.items() if kind in _TYPES},
         "required": [name for name in required if isinstance(name, str)],
     }
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

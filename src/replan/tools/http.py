@@ -6,11 +6,12 @@ none whether the request was carried out. So such an answer is replaced by a JSO
 
 import json
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
+from replan.base.values import fields_in
 from replan.errors import ReplyTooLongError
 from replan.failures import describe
 from replan.models.providers.reply_body import whole
@@ -92,10 +93,9 @@ def _is_asking(request: httpx2.Request) -> bool:
 
 def _fields(body: bytes) -> dict[str, Any]:
     try:
-        value: object = json.loads(body)
+        return fields_in(json.loads(body))
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _error_response(request: httpx2.Request, code: int, problem: str) -> httpx2.Response:

@@ -1,7 +1,8 @@
 """What is shown of a step: its attempts, its inputs and results, and its job as a form."""
 
-from typing import Any, cast
+from typing import Any
 
+from replan.base.values import fields_in
 from replan.events.types import WorkEvent
 from replan.log.step_reports import StepReport
 from replan.runs.reports import WholeReport
@@ -46,7 +47,7 @@ def jobs_of(run: WholeReport, step: StepReport | None = None) -> list[dict[str, 
 
 def job_form(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
     """What a value says about a job: its phase while it asks, or the whole job at its end."""
-    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    fields = fields_in(value)
     collected = fields.get("collected", fields.get("collected_info"))
     missing = fields.get("missing", fields.get("missing_info"))
     if "phase" not in fields or not isinstance(collected, dict) or not isinstance(missing, list):

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.base.secrets.known import MASK
+from replan.base.values import fields_in
 from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
@@ -181,10 +182,9 @@ def _bare(text: str) -> str:
 def _object(source: str) -> dict[str, JsonValue]:
     """The fields of a reply that is a JSON object; empty if it is none."""
     try:
-        found = to_object(json.loads(json_in(source), strict=False))
+        return fields_in(to_object(json.loads(json_in(source), strict=False)))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _lines(source: str, field_names: Collection[str]) -> Iterable[tuple[str, JsonValue]]:

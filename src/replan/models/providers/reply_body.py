@@ -7,6 +7,7 @@ from typing import cast
 
 import httpx2
 
+from replan.base.values import fields_in
 from replan.errors import ConfigurationError, ReplyTooLongError
 
 LONGEST_BODY = 2_000_000
@@ -131,10 +132,10 @@ def status_in_body(body: bytes) -> int | None:
     except (ValueError, RecursionError):
         # LangChain raises an error for what is not JSON, and shows it.
         return None
-    whole = _fields(value)
+    whole = fields_in(value)
     if _is_reply(whole):
         return None
-    places = (_fields(whole.get("error")), whole)
+    places = (fields_in(whole.get("error")), whole)
     statuses = (_status(place.get(name)) for place in places for name in _PLACES)
     return next((status for status in statuses if status), HTTPStatus.BAD_GATEWAY)
 
@@ -142,11 +143,7 @@ def status_in_body(body: bytes) -> int | None:
 def _is_reply(value: dict[str, object]) -> bool:
     choices = value.get("choices")
     first = cast("list[object]", choices)[:1] if isinstance(choices, list) else []
-    return any(_fields(_fields(choice).get("message")) for choice in first)
-
-
-def _fields(value: object) -> dict[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return any(fields_in(fields_in(choice).get("message")) for choice in first)
 
 
 def _status(value: object) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from pydantic import JsonValue, ValidationError
 
 from replan.base.secrets.masking import without_secrets
-from replan.base.values import Value, mapped, restored_strictly
+from replan.base.values import Value, fields_in, mapped, restored_strictly
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.amounts import Spending
@@ -62,7 +62,7 @@ def opened_export(path: Path) -> WholeReport:
 
 
 def _read(path: Path, found: Any) -> WholeReport:
-    export = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    export = fields_in(found)
     if export.get("format") != FORMAT:
         raise refused(path, f"It is not an export of a run: its `format` is not '{FORMAT}'.")
     version = export.get("version")
@@ -94,8 +94,7 @@ def _damaged(path: Path, faults: Sequence[str]) -> InputError:
 
 def _missing_rows(export: Mapping[str, Any]) -> Iterator[str]:
     """The parts with a wrong number of entries."""
-    rows = export.get("rows")
-    counts: Mapping[str, Any] = cast("dict[str, Any]", rows) if isinstance(rows, dict) else {}
+    counts = fields_in(export.get("rows"))
     for name in _COUNTED:
         there, written = len(export["run"][name]), counts.get(name)
         if there != written:

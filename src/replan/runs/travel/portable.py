@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, cast, get_args
 from langgraph.types import Command, Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
-from replan.base.values import Value, restored_strictly
+from replan.base.values import Value, fields_in, restored_strictly
 from replan.errors import InputError, ThreadBusyError
 from replan.graph.branches import specialist_node
 from replan.log.run_log import RunLog, RunRows
@@ -125,8 +125,7 @@ class PortableRun(Value):
             RunRows, written.rows, (*path, "rows"), restored_strictly, is_copied=True
         )
         check_notes(rows or RunRows(), (*path, "rows", "notes"), reading)
-        results = written.rows.get("results")
-        recorded = cast("dict[str, JsonValue]", results) if isinstance(results, dict) else {}
+        recorded = fields_in(written.rows.get("results"))
         state = state_in(written.state, recorded, (*path, "state"), reading)
         if written.state.get("run_id") != written.run_id:
             problem = "it is not the run's own"

@@ -180,8 +180,7 @@ def _decisions(review: object, count: int) -> list[_Decision]:
 def _name(question: Question) -> str:
     if question.kind == "plan":
         return PLAN
-    details = question.details
-    tool = details.get("tool") if isinstance(details, dict) else None
+    tool = question.fields.get("tool")
     return str(tool) if question.kind == "approval" and tool else ANSWER
 
 

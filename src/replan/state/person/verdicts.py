@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
+from replan.base.values import fields_in
 from replan.plan.model import Value
 from replan.state.questions import Question
 
@@ -43,14 +44,14 @@ class Verdict(Value):
 
 def is_in_doubt(question: Question) -> bool:
     """Whether it asks what became of work, and not whether work that was done is done again."""
-    details = question.details if isinstance(question.details, Mapping) else {}
     # Only work that was done is asked about with its key.
-    return question.kind == "unknown_outcome" and "idempotency_key" not in details
+    is_done = "idempotency_key" in question.fields
+    return question.kind == "unknown_outcome" and not is_done
 
 
 def leads_to(details: JsonValue) -> Mapping[str, str]:
     """What each answer leads to, by its action; `details` are those of the question."""
-    fields = details if isinstance(details, Mapping) else {}
+    fields = fields_in(details)
     if "tool" in fields:
         return _OF_CALL
     # Only work that was done is asked about with its key.

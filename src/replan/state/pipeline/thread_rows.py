@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
-from replan.base.values import restored
+from replan.base.values import fields_in, restored
 from replan.errors import ThreadError
 from replan.failures import reason_of
 from replan.state.pipeline.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
@@ -149,7 +149,7 @@ def _gone(path: str, before: Part, now: Part | None) -> Iterator[str]:
 
 def _read(rows: Rows, path: str) -> Thread:
     row = rows.get(path)
-    thread_fields: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
+    thread_fields = fields_in(row)
     if not (
         isinstance(thread_fields.get("id"), str)
         and isinstance(thread_fields.get("settings"), dict | None)
@@ -157,7 +157,7 @@ def _read(rows: Rows, path: str) -> Thread:
         raise ThreadError(path, "its row cannot be read", "Restore it from a copy.")
     thread = Thread(thread_fields["id"], settings=thread_fields.get("settings"))
     while (row := rows.get(place := _joined(path, f"messages.{len(thread.messages)}"))) is not None:
-        fields: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
+        fields = fields_in(row)
         meta = _restored(fields.get("meta", {}), rows, f"{place}.meta")
         try:
             thread.add(restored(ThreadMessage, {**fields, "meta": meta}))

@@ -133,13 +133,12 @@ def confirm_answer(
 ) -> Response:
     """Show what would happen, and what it is decided on."""
     ask = asked.ask
-    is_plan, details = ask.kind == PLAN, ask.details
-    tool = details.get("tool") if isinstance(details, dict) else ""
-    what = "The plan runs" if is_plan else f"The tool {tool} is called"
+    is_plan = ask.kind == PLAN
+    what = "The plan runs" if is_plan else f"The tool {ask.fields.get('tool', '')} is called"
     does = {
         "approve": f"{what} as it is shown here.",
         "edit": f"{what} with what you changed.",
-        "run again": f"{leads_to(details)['run again'].capitalize()}.",
+        "run again": f"{leads_to(ask.details)['run again'].capitalize()}.",
     }[fields["action"]]
     shown: object = ask.text if is_plan else ""
     lines: list[str] = []

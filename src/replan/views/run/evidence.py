@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from replan.base.values import text_or_json
+from replan.base.values import fields_in, text_or_json
 from replan.events.types import (
     AnswerReceived,
     ApprovalRequested,
@@ -97,7 +97,7 @@ def evidence_of(
     return Evidence(
         asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
-        does=one_line(str(_details(ask).get("description", ""))),
+        does=one_line(str(ask.fields.get("description", ""))),
         unsafe=_unsafe_steps(ask, report),
         again=_why_again(ask, step),
         equal=_equal_text(ask, report),
@@ -170,26 +170,20 @@ def _shown(value: JsonValue) -> str:
     return f"{text[:_LONGEST_VALUE]}… ({len(text):,} characters; `replan show RUN --json` has all)"
 
 
-def _details(ask: Question) -> Mapping[str, JsonValue]:
-    return ask.details if isinstance(ask.details, dict) else {}
-
-
 def arguments_of_call(ask: Question) -> Mapping[str, JsonValue]:
     """The arguments of the call that is asked about; none where it is no call."""
-    details = _details(ask)
-    arguments = details.get("arguments") if "tool" in details else None
-    return arguments if isinstance(arguments, dict) else {}
+    details = ask.fields
+    return fields_in(details.get("arguments")) if "tool" in details else {}
 
 
 def changeable_arguments(ask: Question) -> Mapping[str, JsonValue]:
     """What a person can change of the call that is asked about: the tool's defaults, too."""
-    defaults = _details(ask).get("defaults")
-    return {**arguments_of_call(ask), **(defaults if isinstance(defaults, dict) else {})}
+    return {**arguments_of_call(ask), **fields_in(ask.fields.get("defaults"))}
 
 
 def subject_text(ask: Question) -> str:
     """What a decision is about, in a line: the call, or the task; empty for a question."""
-    details = _details(ask)
+    details = ask.fields
     arguments, tool = arguments_of_call(ask), str(details.get("tool", ""))
     if ask.kind == "question" or not (tool or ask.kind == "unknown_outcome"):
         return ""
@@ -200,7 +194,7 @@ def subject_text(ask: Question) -> str:
 
 def _why_again(ask: Question, step: StepReport | None) -> str:
     """Why a step that ran out of time would do so again, and what to change."""
-    is_of_step = is_in_doubt(ask) and "tool" not in _details(ask)
+    is_of_step = is_in_doubt(ask) and "tool" not in ask.fields
     repair = repair_of(step) if step and is_of_step else None
     return f"again, it would end as before: {repair.why}; {repair.fix}" if repair else ""
 
@@ -229,7 +223,7 @@ def _equal_text(ask: Question, report: RunReport) -> str:
 
 def _what_to_look_for(ask: Question, step: StepReport | None) -> str:
     """The call or the step that may have taken effect: when it began, and its key if it has one."""
-    details = _details(ask)
+    details = ask.fields
     if not is_in_doubt(ask):
         return ""
     tool, at = str(details.get("tool", "")), (ask.specialist, details.get("attempt"))
@@ -277,7 +271,7 @@ def _reply_text(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
 
 def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
     """The newest such question before: of the step, else of any that wants to call the tool."""
-    tool = str(_details(ask).get("tool", "")) if ask.is_decision else ""
+    tool = str(ask.fields.get("tool", "")) if ask.is_decision else ""
     before = list[InputRequested]()
     for event in report.events:
         if isinstance(event, InputRequested) and event.key == ask.key:
@@ -303,7 +297,7 @@ def _before_text(ask: Question, request: InputRequested, report: RunReport) -> s
         return cut(what, _LONGEST)
     last = answers[-1]
     by, text = (f" by {last.by}" if last.by else ""), (f": {last.text}" if last.text else "")
-    refused = ", which the tool does not take" if "refused_edits" in _details(ask) else ""
+    refused = ", which the tool does not take" if "refused_edits" in ask.fields else ""
     return f"{cut(what, _LONGEST)}, {cut(one_line(f'{last.action}{by}{text}'), _LONGEST)}{refused}"
 
 
@@ -329,8 +323,7 @@ def _changes(
 
 def _defaults(ask: Question) -> Iterator[Change]:
     """What the tool takes by itself, where its model gave nothing."""
-    defaults = _details(ask).get("defaults")
-    for name, value in defaults.items() if isinstance(defaults, dict) else ():
+    for name, value in fields_in(ask.fields.get("defaults")).items():
         yield Change(name=name, kind="default", value=value)
 
 
@@ -393,7 +386,7 @@ def _is_cut_off(call: ToolEvent, attempt: AttemptReport, doubt: Question | None)
 
 def _is_about(ask: Question, call: ToolEvent) -> bool:
     """Whether a question is what became of a call."""
-    details = _details(ask)
+    details = ask.fields
     asked = ask.kind, ask.step_id, details.get("tool"), details.get("attempt")
     return asked == ("unknown_outcome", call.step_id, call.tool, call.attempt)
 

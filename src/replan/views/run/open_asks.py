@@ -94,8 +94,7 @@ def _verb(ask: Question) -> str:
 
 def _text_for(ask: Question) -> str:
     """What to write as an answer: to a job, each thing that it needs, with its name."""
-    details = ask.details if isinstance(ask.details, dict) else {}
-    missing = details.get("missing") if "phase" in details else None
+    missing = ask.fields.get("missing") if "phase" in ask.fields else None
     names = [one_line(str(name)) for name in missing] if isinstance(missing, list) else []
     return ", ".join(f"{name}: TEXT" for name in names) if len(names) > 1 else "TEXT"
 
