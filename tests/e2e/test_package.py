@@ -1,8 +1,10 @@
 """The package as people get it: built twice, installed where nothing else is, and used."""
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from email.parser import HeaderParser
@@ -47,6 +49,17 @@ def install(wheel, programs, extras=""):
     command = [*UV, "pip", "install", "--python", str(programs / "python"), "--offline"]
     lock = ["--constraint", str(ROOT / "requirements-dev.lock")]
     subprocess.run([*command, *lock, f"{wheel}{extras}"], env=_with_index(), check=True)
+    _take_over_compiled(Path(sysconfig.get_path("purelib")), programs.parent)
+
+
+def _take_over_compiled(own, environment):
+    """Spare Python what it compiled for the tests: uv takes the same files with their times."""
+    (there,) = environment.glob("lib/python*/site-packages")
+    for package in filter(Path.is_dir, there.iterdir()):
+        for folder in own.joinpath(package.name).rglob("__pycache__"):
+            into = there / folder.relative_to(own)
+            if into.parent.is_dir() and not into.exists():
+                shutil.copytree(folder, into)
 
 
 def _with_index():
@@ -108,7 +121,6 @@ def test_a_newcomer_gets_along_with_the_package_alone_and_with_extras(package, t
     said(programs / "replan", "check", "--team", "team.yaml", cwd=tmp_path)
     missing = said(programs / "replan", "doctor", cwd=tmp_path)
     assert "replan[" in missing
-    # What Python has compiled by now is there for the rest.
     install(package[0], programs, "[local,testing]")
     tested = said(programs / "python", "-m", "pytest", "-q", cwd=tmp_path)
     assert "passed" in tested

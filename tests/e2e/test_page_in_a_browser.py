@@ -198,9 +198,10 @@ async def test_each_state_of_a_timeline_is_told_without_its_colour(chromium):
     async with open_storage(":memory:") as storage, open_runtime(team(), storage=storage) as run:
         await run.run(GIVEN, run_id="r1")
         async with shown(team(), storage) as client:
+            page = await entered(client, chromium)
+            await page.goto(f"{client.base_url}runs/r1?tab=timeline")
             for scheme in ("light", "dark"):
-                page = await entered(client, chromium, color_scheme=scheme)
-                await page.goto(f"{client.base_url}runs/r1?tab=timeline")
+                await page.emulate_media(color_scheme=scheme)
                 told = await page.locator(".legend span").all_inner_texts()
                 assert told == [*LEGEND.values()]
                 plain = [each for each in await page.evaluate(_PATTERNS) if "gradient" in each]
@@ -309,8 +310,9 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             await storage.log.add_events("r1", harmful_events(harm, record.started_at), texts)
             assert first.outcome == "waiting"
             async with shown(hostile, storage) as client:
-                seen = await _harmless(client, chromium)
-                seen += await _acts_harmless(client, chromium, harm)
+                page = await entered(client, chromium)
+                seen = await _harmless(client, page)
+                seen += await _acts_harmless(client, page, harm)
             answers = {
                 "2": harm("answer of a person"),
                 "4/caller/1": {"action": "reject", "reason": harm("why not")},
@@ -318,17 +320,16 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             await (await runtime.answer("r1", answers, by=harm("by")))
             async with shown(hostile, storage) as client:
                 # What models were sent is as it was.
-                seen += await _harmless(client, chromium, prompts=False)
+                seen += await _harmless(client, await entered(client, chromium), prompts=False)
         found = {place for mark, place in harm.marks if f"{mark} " in seen}
         assert found >= {"answer in a chat", "said in a chat", "argument of a call", "its name"}
         assert found >= {"typed argument", "typed no JSON", "why not"}
         assert len(found) >= 40, sorted({place for _, place in harm.marks} - found)
 
 
-async def _harmless(client, chromium, *, prompts=True):
+async def _harmless(client, page, *, prompts=True):
     """Open all pages of a run, see that nothing happens, and give what people see."""
-    page, sent, seen = await entered(client, chromium), [], []
-    own = str(client.base_url)
+    own, sent, seen = str(client.base_url), [], []
     page.on("request", lambda each: sent.append((each.method, each.url)))
     page.on("dialog", lambda _: sent.append(("dialog", "")))
     paths = ["", *(f"runs/r1?tab={each}" for each in VIEWS), "runs/r1/steps/1"]
@@ -349,14 +350,12 @@ async def _harmless(client, chromium, *, prompts=True):
     assert [
         each for each in sent if each[0] != "GET" or not each[1].startswith((own, "data:"))
     ] == []
-    await page.context.close()
     return "\n".join(seen)
 
 
-async def _acts_harmless(client, chromium, harm):
+async def _acts_harmless(client, page, harm):
     """Open the pages of all acts with harm in what they show, and in what was typed."""
-    page, sent = await entered(client, chromium), []
-    own = str(client.base_url)
+    own, sent = str(client.base_url), []
     page.on("request", lambda each: sent.append(each.url))
     page.on("dialog", lambda _: sent.append("dialog"))
     huge = harm("typed") + "\u202e" * 10 + "<b>" * 20_000
@@ -393,7 +392,6 @@ async def _acts_harmless(client, chromium, harm):
     odd = await page.evaluate(_ODD)
     assert (odd, await page.evaluate("window.pwned")) == ([], None), odd
     assert [each for each in sent if not each.startswith((own, "data:"))] == []
-    await page.context.close()
     return seen
 
 
