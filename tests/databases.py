@@ -10,8 +10,6 @@ from replan.storage.memory import memory_database
 from replan.storage.sqlite import SqliteDatabase
 from replan.storage.sqlite_file import prepare, same_file
 
-KINDS = ("memory", "sqlite", "postgres")
-
 
 @asynccontextmanager
 async def opened_database(kind: str, path: Path, address: str = "") -> AsyncGenerator[Database]:

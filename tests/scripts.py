@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from langchain_core.messages import AIMessage
-
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 DONE = "---\nverdict: complete\n---\nDone."
@@ -15,9 +13,3 @@ COMPLEX = "---\ncomplexity: complex\n---\n"
 def given(plan: str) -> dict[str, Any]:
     """A request with its plan."""
     return {"messages": [("user", "Go.")], "plan": plan}
-
-
-def calling(name: str, **arguments: Any) -> AIMessage:
-    """A reply that calls a tool."""
-    call = {"name": name, "args": arguments, "id": name, "type": "tool_call"}
-    return AIMessage("", tool_calls=[call])

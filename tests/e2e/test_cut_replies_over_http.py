@@ -55,10 +55,6 @@ async def end_of(graph, given: Any = "Do it.", *, heard) -> Any:
     return events[-1].answer.text, events[-1].outcome, limits, plans[-1] if plans else None
 
 
-def cut(text, reason="length"):
-    return Reply(text, finish_reason=reason)
-
-
 async def test_f14_an_answer_that_our_own_limit_cuts_is_partial_and_says_so():
     asked = []
 

@@ -32,7 +32,6 @@ from replan.plan.merging import matched, without_steps
 from replan.plan.option_table import STRUCTURAL
 from replan.plan.order import closing_edges
 
-NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 8, 1, 13, tzinfo=UTC)
 TEAM = ("researcher", "analyst", "writer")
 WORDS = st.sampled_from(["Find", "Compare", "Write", "Check (again)", "Ask @home", "> quote"])

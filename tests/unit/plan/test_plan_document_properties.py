@@ -1,7 +1,5 @@
 """Laws of the plan document, over arbitrary plans, noisy documents and arbitrary text."""
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import example, given, strategies as st
 from pydantic import JsonValue
@@ -20,8 +18,6 @@ from replan.plan import (
 )
 from replan.plan.markdown.normal import visible_parts
 from replan.plan.order import closing_edges
-
-NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 
 # Everything that means something in a plan or in Markdown, to be misread if anything can be.
 SPICE = (

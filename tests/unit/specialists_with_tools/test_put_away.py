@@ -32,10 +32,6 @@ def results_in(request):
     return [each for each in request.messages if isinstance(each, ToolMessage)]
 
 
-def names_in(request):
-    return [getattr(tool, "name", tool) for tool in request.tools]
-
-
 PAGES = [call("page", number=number) for number in (1, 2, 3)]
 
 

@@ -1,13 +1,15 @@
 """Questions as values: what answers and decisions are read from, and what waits for them."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import JsonValue, TypeAdapter
 
-from replan import Decision, InputError, PlanStep, Question, TaskPlan, waiting_for
+from cases import read_page
+from replan import Decision, InputError, Question, waiting_for
 from replan.state.person.answers import read_answers, read_decision
 from replan.state.person.reviews import interrupt_about
 
@@ -111,107 +113,32 @@ PLAN_ASKED = Question(
     key="plan/2/3", kind="plan", text="- [ ] 1. One @a", details={"reason": ""}, fingerprint="f4"
 )
 SIZE = question("1/a/1", fingerprint="f1")
-YES = {"action": "approve"}
 
 
-@pytest.mark.parametrize(
-    ("given", "asked", "shown", "answers"),
-    [
-        # A question takes an answer by its key, the beginning of it, or none where it is alone.
-        ("x = y", [SIZE], None, {"1/a/1": "x = y"}),
-        ("1/a/1=x", [SIZE], None, {"1/a/1": "x"}),
-        ("1=x=y", [SIZE, CALL], None, {"1/a/1": "x=y"}),
-        ('{"1": "x"}', [SIZE], None, {"1/a/1": "x"}),
-        ({"size": 1, "colour": "red"}, [SIZE], None, {"1/a/1": {"size": 1, "colour": "red"}}),
-        ('{"size": 1}', [SIZE], None, {"1/a/1": '{"size": 1}'}),
-        ({"answer": "x", "fingerprint": "f1"}, [SIZE], None, {"1/a/1": "x"}),
-        ({"answer": "x", "fingerprint": "f1"}, [SIZE, CALL], None, {"1/a/1": "x"}),
-        ({"1/a/1": {"3/c/9": "x"}}, [SIZE], None, {"1/a/1": {"3/c/9": "x"}}),
-        # A decision needs the whole key, a fingerprint, or a door that knows what it showed.
-        ({"2/b/1": "yes"}, [CALL], None, {"2/b/1": YES}),
-        ("2/b/1=yes", [SIZE, CALL], None, {"2/b/1": YES}),
-        ({"2": {**YES, "fingerprint": "f2"}}, [SIZE, CALL], None, {"2/b/1": YES}),
-        ({**YES, "fingerprint": "f2"}, [SIZE, CALL], None, {"2/b/1": YES}),
-        ("yes", [CALL], {"2/b/1": "f2"}, {"2/b/1": YES}),
-        ({"2": "no"}, [CALL, SIZE], {"2/b/1": "f2"}, {"2/b/1": {"action": "reject"}}),
-        (
-            {"to": "me"},
-            [question("2/b/1", kind="question", fingerprint="f2")],
-            {"2/b/1": "f2"},
-            {"2/b/1": {"to": "me"}},
-        ),
-        (
-            '{"to": "me"}',
-            [CALL],
-            {"2/b/1": "f2"},
-            {"2/b/1": {"action": "edit", "arguments": {"to": "me"}}},
-        ),
-        ({"3/c/1": "run again"}, [DOUBT], None, {"3/c/1": "run again"}),
-        (
-            {"plan/2/3": "reject: dull"},
-            [PLAN_ASKED],
-            None,
-            {"plan/2/3": {**YES, "action": "reject", "reason": "dull"}},
-        ),
-        ({"plan": {**YES, "fingerprint": "f4"}}, [PLAN_ASKED], None, {"plan/2/3": YES}),
-        (
-            {"action": "edit", "plan": "- [ ] 1. Two @a\n"},
-            [PLAN_ASKED],
-            {"plan/2/3": "f4"},
-            {"plan/2/3": {"action": "edit", "plan": "- [ ] 1. Two @a\n"}},
-        ),
-    ],
-)
-def test_an_answer_lands_on_the_question_that_was_shown(given, asked, shown, answers):
-    assert read_answers(given, asked, shown=shown) == answers
+QUESTIONS = {
+    "size": SIZE,
+    "form": question("2/b/1", fingerprint="f2"),
+    "call": CALL,
+    "doubt": DOUBT,
+    "plan": PLAN_ASKED,
+}
+PAGE = read_page(Path(__file__).with_name("questions.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("given", "asked", "shown", "problem"),
-    [
-        ("x", [], None, "no open question"),
-        # A key that is not open, or was answered before.
-        ({"7/q/1": "10"}, [SIZE], None, "No open question has the key '7/q/1'.*open: '1/a/1'"),
-        ({"1/a/2": "10"}, [SIZE], None, "No open question has the key"),
-        ({"7": "10"}, [SIZE], None, "No open question has the key '7'"),
-        ({"plan": "approve"}, [SIZE], None, "No open question has the key 'plan'"),
-        ({"0123456789abcdef": "x"}, [SIZE], None, "No open question has the key"),
-        ({"1/a/1": "x", "note": "y"}, [SIZE], None, "No open question has the key 'note'"),
-        ("3/seats/1=7", [SIZE], None, "No open question has the key '3/seats/1'"),
-        ("3/house/1/painter/2=7", [SIZE], None, "No open question has the key"),
-        ('{"3/seats/1": 7}', [SIZE], None, "No open question has the key"),
-        # Several questions.
-        ("x", [SIZE, CALL], None, "not clear which question"),
-        ({"answer": "x", "fingerprint": "f9"}, [SIZE, CALL], None, "not clear which question"),
-        # A decision about what is not named.
-        ("yes", [CALL], None, "whole key.*'2/b/1'"),
-        (True, [PLAN_ASKED], None, "whole key.*'plan/2/3'"),
-        ({"2": "yes"}, [CALL], None, "whole key"),
-        ({"plan": "approve"}, [PLAN_ASKED], None, "whole key"),
-        (YES, [CALL], None, "whole key"),
-        ("run again", [DOUBT], None, "whole key"),
-        # What was not shown.
-        ("yes", [CALL], {}, "does not answer what is asked now.*'2/b/1'"),
-        ("yes", [CALL], {"2/b/1": "f1"}, "does not answer what is asked now"),
-        ({"2/b/1": "yes"}, [CALL], {"1/a/1": "f1"}, "does not answer what is asked now"),
-        ("x", [SIZE], {}, "does not answer what is asked now"),
-        ({"2/b/1": {**YES, "fingerprint": "f1"}}, [CALL], None, "does not answer what is"),
-        ({"answer": "x", "fingerprint": "f9"}, [SIZE], None, "does not answer what is asked now"),
-        # No answer to this.
-        ({"2/b/1": "perhaps"}, [CALL], None, "not a decision"),
-        ({"2/b/1": '{"to": '}, [CALL], None, "not arguments"),
-        ({"2/b/1": {"action": "edit"}}, [CALL], None, "no changed arguments"),
-        ({"3/c/1": "hm"}, [DOUBT], None, "cannot be read.*run again"),
-        ({"1/a/1": " "}, [SIZE], None, "is empty"),
-    ],
-)
-def test_what_was_not_shown_takes_no_answer(given, asked, shown, problem):
-    with pytest.raises(InputError, match=f"(?s){problem}"):
-        read_answers(given, asked, shown=shown)
+def answers_to(case):
+    asked = [QUESTIONS[name] for name in case["asked"]]
+    return read_answers(case["given"], asked, shown=case.get("shown"))
 
 
-def plan(*steps):
-    return TaskPlan(steps=tuple(PlanStep(**{"description": "Do it", **step}) for step in steps))
+@pytest.mark.parametrize("case", PAGE["answers"], ids=str)
+def test_an_answer_lands_on_the_question_that_was_shown(case):
+    assert answers_to(case) == case["answers"]
+
+
+@pytest.mark.parametrize("case", PAGE["problems"], ids=str)
+def test_what_was_not_shown_takes_no_answer(case):
+    with pytest.raises(InputError, match=f"(?s){case['problem']}"):
+        answers_to(case)
 
 
 def test_what_waits_is_read_from_interrupts_in_every_form():

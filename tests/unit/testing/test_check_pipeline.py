@@ -46,9 +46,6 @@ def test_each_broken_rule_is_told_with_file_line_and_fix(tmp_path, name, old, ne
     assert told in str(raised.value)
 
 
-WRITING = "article_writing/article_writing"
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new", "told"),
     CASES["levels"],
