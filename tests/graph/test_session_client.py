@@ -106,6 +106,25 @@ async def test_a_turn_that_is_delivered_again_gives_the_recorded_result(storage)
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("replies", "apart"),
+    [
+        ({"think": f"{SIMPLE}Paris."}, []),
+        ({"think": SIMPLE, "direct_answer": "Paris."}, ["direct_answer"]),
+    ],
+)
+async def test_an_answer_is_kept_with_its_call(memory, replies, apart):
+    with ScriptedModel(replies) as model:
+        team = Team(host=Host(model=model), specialists=[Specialist("painter", "Paints.", run=str)])
+        result = await ClientAgentAdapter(memory, build_agent(team)).process("s", "The capital?")
+        async with open_runtime(team, storage=memory) as runtime:
+            thread = {"configurable": {"thread_id": result.metadata["run_id"]}}
+            nodes = [each.next async for each in runtime.graph.aget_state_history(thread)]
+    assert result.response == "Paris."
+    begun = [("__start__",), ("begin",), ("think",), *((node,) for node in apart)]
+    assert nodes[::-1] == [*begun, ()]
+
+
 async def test_a_session_that_another_client_holds_costs_nobody_a_model_call(memory):
     with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
         client = client_of(memory, model)

@@ -97,7 +97,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
 def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
     """The graph of an agent's team in a storage."""
     kept = replace(services, log=storage.log, threads=storage.threads)
-    graph = compile_graph(team, kept, storage.checkpointer, store or storage.store)
+    graph = compile_graph(team, kept, storage.checkpointer, store or storage.store, seen="answered")
     # Its client keeps the answer first.
     graph.interrupt_before_nodes = ["summarise"]
     return graph

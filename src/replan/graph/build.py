@@ -62,8 +62,12 @@ from replan.state.limits import RunSettings
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 
 
-Seen = Literal["always", "at_rest", "never"]
-"""When a thread's state is seen: after each super-step, when its work rests, or not at all."""
+Seen = Literal["always", "answered", "at_rest", "never"]
+"""When a thread's state is seen.
+
+After each node; but for the judgement with which the answer came (`answered`); when its work rests;
+or not at all.
+"""
 
 
 def host_graph(services: Services, *, seen: Seen = "always") -> HostGraph:
@@ -152,6 +156,10 @@ def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]
     entries, asking, steps = _ENTRIES, (), dict[str, Node]()
     if services.is_direct:
         ways["user_input"] = (user_input, _to("plan_execution"))
+    elif seen == "answered":
+        entries = asking = ("think",)
+        ways = {name: ways[name] for name in ("think", "direct_answer")}
+        ways = {name: (node, _before_asking(way, services)) for name, (node, way) in ways.items()}
     elif seen == "at_rest":
         entries, asking = (*_ENTRIES[1:], *_ASKING), _ASKING
         ways = {name: (node, _before_asking(way, services)) for name, (node, way) in ways.items()}
