@@ -8,7 +8,7 @@ from langgraph.store.base import BaseStore
 
 from replan.log.run_log import RunLog
 from replan.ports.ownership import ThreadLocks
-from replan.ports.run_book import RunBook
+from replan.ports.run_book import RunBook, RunRecord
 from replan.ports.session_store import SessionStore
 from replan.ports.thread_repository import ThreadRepository
 
@@ -40,3 +40,7 @@ class Storage:
     def holds(self) -> ThreadLocks:
         """Which run works on which thread."""
         return cast("Any", self.checkpointer).holds
+
+    async def works_on(self, record: RunRecord) -> bool:
+        """Whether any process works on a run now."""
+        return record.outcome == "running" and await self.holds.is_held(record.thread_id)

@@ -89,9 +89,7 @@ async def is_worked_on(run_id: str, resources: Resources, *, is_followed: bool =
     if resources.queued and await resources.queued(run_id, is_followed=is_followed):
         return True
     record = await record_of(run_id, resources)
-    if resources.storage is None or record.outcome != "running":
-        return False
-    return await resources.storage.holds.is_held(record.thread_id)
+    return resources.storage is not None and await resources.storage.works_on(record)
 
 
 async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources) -> bool:

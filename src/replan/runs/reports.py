@@ -121,7 +121,7 @@ async def _read(
 ) -> tuple[RunReport, Mapping[str, SpecialistResult]]:
     """The report of a run as its storage has it, and the newest results of its steps."""
     log = storage.log
-    is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+    is_held = await storage.works_on(record)
     if record.outcome == "running" and not is_held:
         # Its process may have come to rest since the record was read.
         record = await storage.runs.get(record.run_id) or record

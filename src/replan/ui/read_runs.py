@@ -70,7 +70,7 @@ class Readings:
     async def of(self, record: RunRecord) -> Reading:
         """Read a run."""
         storage, now = self.served.storage, self.served.clock()
-        is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+        is_held = await storage.works_on(record)
         asked = len(await storage.log.requests([record.run_id]))
         mark = record.outcome, record.updated_at, is_held, asked
         before = self.kept.get(record.run_id)

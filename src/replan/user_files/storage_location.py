@@ -151,7 +151,7 @@ def only_id(kind: str, prefix: str, ids: Sequence[str], newest: Sequence[str]) -
 
 async def check_idle(storage: Storage, run: RunRecord) -> None:
     """Check that no process works on a run."""
-    if run.outcome == "running" and await storage.holds.is_held(run.thread_id):
+    if await storage.works_on(run):
         raise InputError(
             f"Another process works on run {short(run.run_id)}. Wait until it ends, or stop it."
         )

@@ -18,7 +18,7 @@ class Office:
 
     def __init__(self, monkeypatch):
         self.seconds, self.reads = 10.1, 0
-        self.storage = SimpleNamespace(log=self, holds=self)
+        self.storage = SimpleNamespace(log=self, works_on=self.works_on)
         self.runtimes = {}
         monkeypatch.setattr(readings, "read_report", self.read_report)
         monkeypatch.setattr(readings, "viewer", lambda storage: None)
@@ -26,7 +26,7 @@ class Office:
     def clock(self):
         return at(self.seconds)
 
-    async def is_held(self, thread_id):
+    async def works_on(self, record):
         return True
 
     async def events(self, run_id, after):

@@ -124,10 +124,9 @@ class Opened:
         labels = labels_of(SessionKey("", self.user, session_id))
         recent = await self.storage.runs.recent(_LOOKED_AT, labels)
         newest = next((run for run in recent if "session" in run.labels), None)
-        if newest is None or newest.outcome != "running":
+        if newest is None or newest.outcome != "running" or await self.storage.works_on(newest):
             return None
-        is_at_work = await self.storage.holds.is_held(newest.thread_id)
-        return None if is_at_work else newest
+        return newest
 
 
 @asynccontextmanager

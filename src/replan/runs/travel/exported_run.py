@@ -11,6 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from replan.base.secrets.masking import without_secrets
 from replan.base.values import Value, fields_in, mapped, restored_strictly
+from replan.declared.fields import field_path
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.amounts import Spending
@@ -77,7 +78,7 @@ def _read(path: Path, found: Any) -> WholeReport:
         raise refused(path, "It is nested too deeply.") from error
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        problems = [f"{_location_text(details['loc'])}: {details['msg']}" for details in faults]
+        problems = [f"{field_path(('run', *each['loc']))}: {each['msg']}" for each in faults]
         raise _damaged(path, problems) from error
     # LangChain's messages fail on other values before pydantic can refuse them.
     except (AttributeError, TypeError) as error:
@@ -153,12 +154,6 @@ def _checked(kind: type[Value]) -> Sequence[str]:
 
 def _has_json(kind: Any) -> bool:
     return kind is JsonValue or any(map(_has_json, get_args(kind)))
-
-
-def _location_text(location: tuple[int | str, ...]) -> str:
-    """A place as people write it: `run.events[3].at`."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return f"run{''.join(parts)}"
 
 
 def refused(path: Path, problem: str, fix: str = "") -> InputError:
