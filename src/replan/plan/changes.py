@@ -151,14 +151,9 @@ def changed(plan: TaskPlan, changes: PlanChanges) -> TaskPlan:
 
 def unstarted(step: PlanStep, **more: Any) -> PlanStep:
     """Return a step as if it had never run, with `more` changes of its fields."""
-    return step.replace(
-        status=StepStatus.PENDING,
-        result="",
-        feedback="",
-        actual_duration=None,
-        retry_count=0,
-        **more,
-    )
+    fresh = {"status": StepStatus.PENDING, "result": "", "feedback": ""}
+    ran = {"actual_duration": None, "retry_count": 0}
+    return step.model_copy(update={**fresh, **ran, **more})
 
 
 def aligned(old: TaskPlan, new: TaskPlan) -> TaskPlan:

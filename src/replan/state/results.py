@@ -388,13 +388,14 @@ def settled(step: PlanStep, results: Sequence[SpecialistResult]) -> PlanStep:
     """The step with its outcome, from all specialists that it was sent to."""
     status = status_of(results)
     errors = "; ".join(result.error for result in results if result.error) or "only a part is done"
-    return step.replace(
-        status=status,
-        result=excerpt(joined_texts(results)),
-        feedback="" if status is StepStatus.COMPLETED else excerpt(errors),
-        actual_duration=max(result.duration for result in results),
-        retry_count=max(result.retry_count for result in results),
-    )
+    outcome = {
+        "status": status,
+        "result": excerpt(joined_texts(results)),
+        "feedback": "" if status is StepStatus.COMPLETED else excerpt(errors),
+        "actual_duration": max(result.duration for result in results),
+        "retry_count": max(result.retry_count for result in results),
+    }
+    return step.model_copy(update=outcome)
 
 
 def joined_texts(results: Iterable[SpecialistResult]) -> str:

@@ -60,7 +60,7 @@ class TokenCount(Value):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "TokenCount") -> "TokenCount":
-        return TokenCount(**sums_of([self, other]))
+        return total([self, other])
 
 
 _NOTHING = TokenCount()
@@ -71,6 +71,12 @@ def sums_of(counts: Iterable[TokenCount]) -> dict[str, Any]:
     """The sum of each field of some counts."""
     figures = zip(*map(_figures, (_NOTHING, *counts)), strict=True)
     return dict(zip(TokenCount.model_fields, map(sum, figures), strict=True))
+
+
+def total(counts: Iterable[TokenCount]) -> TokenCount:
+    """The sum of some counts; most are the only one of their kind."""
+    filled = [count for count in counts if any(_figures(count))]
+    return filled[0] if len(filled) == 1 else TokenCount(**sums_of(filled))
 
 
 class Usage(TokenCount):
@@ -92,6 +98,5 @@ class Usage(TokenCount):
                 added.setdefault(name, [self.by.get(name, _NOTHING)]).append(count)
         if not added:
             return self
-        sums = {name: TokenCount(**sums_of(counts)) for name, counts in added.items()}
-        by = {**self.by, **sums}
+        by = {**self.by, **{name: total(counts) for name, counts in added.items()}}
         return Usage(**sums_of(by.values()), by=by)

@@ -194,8 +194,6 @@ async def in_time(
             return await _unless_it_cancels_itself(work())
     started, end = time.monotonic(), _End(seconds, TimeoutError)
     task = asyncio.ensure_future(work())
-    # Who waits for it may be cancelled in the moment in which it fails: nobody asks for it then.
-    task.add_done_callback(lambda late: late.cancelled() or late.exception())
     try:
         with clocks.at_work(scopes):
             while not task.done():
@@ -203,16 +201,35 @@ async def in_time(
                 if end.left <= 0:
                     break
                 await _wait_for(task, _longest_wait(end.left, is_bounded=is_bounded))
-                await clocks.note(scopes)
+                if is_bounded:
+                    await clocks.note(scopes)
     finally:
         is_late = not task.done()
-        if is_late:
-            await _stop(task)
+        await _left(task)
     if is_late:
         raise end.error()
     if task.cancelled():
         raise RuntimeError("it cancelled itself")
     return task.result()
+
+
+async def _left(task: asyncio.Future[Any]) -> None:
+    """End a task that nobody waits for any longer."""
+    if task.done():
+        _take_note(task)
+        return
+    task.add_done_callback(_take_note)
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE)
+    if not task.done():
+        # It is abandoned, and its result is ignored.
+        logger.warning("work that does not stop was left alone", extra={"seconds": GRACE})
+
+
+def _take_note(ended: asyncio.Future[Any]) -> None:
+    """Ask for the error of work: who waits for it may be cancelled as it fails, and never does."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 async def _wait_for(task: asyncio.Future[Any], seconds: float | None) -> None:
@@ -286,14 +303,6 @@ def _longest_wait(left: float, *, is_bounded: bool) -> float | None:
     """How long to wait at a time: bounded time is recorded while it passes."""
     left = min(left, _TICK) if is_bounded else left
     return None if left == math.inf else left
-
-
-async def _stop(task: asyncio.Future[Any]) -> None:
-    """Cancel a task; if it does not stop, it is abandoned and its result is ignored."""
-    task.cancel()
-    await asyncio.wait({task}, timeout=GRACE)
-    if not task.done():
-        logger.warning("work that does not stop was left alone", extra={"seconds": GRACE})
 
 
 def watched(

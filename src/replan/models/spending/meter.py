@@ -46,7 +46,7 @@ from replan.ports.allowance import Allowance, Request
 from replan.ports.run_context import here
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.state.limits import Price
-from replan.state.usage import TokenCount, Tokens, sums_of
+from replan.state.usage import TokenCount, Tokens, total
 
 MOMENT = 0.1
 """Seconds that the loop of a run may be blocked before a thread takes the room that there is."""
@@ -161,10 +161,14 @@ class Meter(Allowance):
     on_retriever_end: Any = sign
 
     @property
+    def made(self) -> int:
+        """How many calls it has let begin here."""
+        return self._made
+
+    @property
     def count(self) -> TokenCount:
-        sums = sums_of(self._used)
-        sums["calls"] += self._made
-        return TokenCount(**sums)
+        """What the calls used that have ended; when it is left, all have."""
+        return total(self._used)
 
     def spends_elsewhere(self) -> None:
         """Note that another process makes calls of the run, and has an eye on the work."""
@@ -501,6 +505,7 @@ def _priced(permit: Permit, reported: Tokens, cost: float) -> TokenCount:
     """What a call used, with its cost, which may be unknown."""
     is_priced = permit.call.price is not None
     return TokenCount(
+        calls=1,
         **reported._asdict(),
         known_cost=cost if is_priced else 0.0,
         unpriced_calls=0 if is_priced else 1,

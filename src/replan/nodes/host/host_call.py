@@ -131,7 +131,7 @@ class HostCall:
             left = self.tries - self.tried if is_bound else None
             # A model that never answers, or never stops, must not hold the run forever.
             seconds = self.seconds * chat.turns
-            made, tries = meter.count.calls, 1
+            made, tries = meter.made, 1
             try:
                 with using(tries=left):
                     reply = partial(chat.reply, messages, config, on_text)
@@ -141,7 +141,7 @@ class HostCall:
                 raise
             finally:
                 # Calls in a loop of tools are not all attempts at one.
-                calls = 1 if chat.turns > 1 else meter.count.calls - made
+                calls = 1 if chat.turns > 1 else meter.made - made
                 self.tried += max(1, tries, calls)
 
         try:

@@ -29,6 +29,7 @@ _SEAL = re.compile(
     re.ASCII,
 )
 _PAIR = re.compile(r"(\d{1,18})=([0-9a-f]+)")
+_encode = json.JSONEncoder(sort_keys=True).encode
 
 
 def fingerprint(step: PlanStep) -> str:
@@ -49,7 +50,7 @@ def fingerprint(step: PlanStep) -> str:
         "specialists": sorted({name.casefold() for name in step.specialists}),
         **set_options(step, "task"),
     }
-    written = json.dumps(asked, sort_keys=True)
+    written = _encode(asked)
     return hashlib.sha256(written.encode()).hexdigest()[:LENGTH]
 
 

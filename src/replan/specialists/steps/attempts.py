@@ -501,18 +501,19 @@ class Attempts:
             result = result.replace(result=AIMessage(text, id=result.result and result.result.id))
         record = self.record
         error = result.error or (result.text or "no reason given" if failed else "")
-        return result.replace(
-            specialist_name=self._card.name,
-            step_id=self._step.id,
-            round=record.context.round,
-            retry_count=record.failures,
-            duration=result.duration or seconds,
-            usage=self.used,
-            confidence=0.0 if failed else result.confidence,
-            made_of=MadeOf(inputs=dict(record.keys.inputs), text=digest_of_text(result.text)),
-            sources=result.sources or self._sources,
-            error=within_budget(without_secrets(error), LONGEST_ERROR),
-        )
+        known = {
+            "specialist_name": self._card.name,
+            "step_id": self._step.id,
+            "round": record.context.round,
+            "retry_count": record.failures,
+            "duration": result.duration or seconds,
+            "usage": self.used,
+            "confidence": 0.0 if failed else result.confidence,
+            "made_of": MadeOf(inputs={**record.keys.inputs}, text=digest_of_text(result.text)),
+            "sources": result.sources or self._sources,
+            "error": within_budget(without_secrets(error), LONGEST_ERROR),
+        }
+        return result.model_copy(update=known)
 
 
 def _can_be_retried(made: Made) -> bool:
