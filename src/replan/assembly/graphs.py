@@ -138,10 +138,10 @@ def compile_graph(
     )
     graph.channels[START] = input_guard
     input_guard.key = START
-    if seen == "at_rest":
-        with_one_channel(graph, first_values())
-    else:
+    if seen == "always":
         with_lean_branches(graph)
+    else:
+        with_one_channel(graph, first_values())
     return graph
 
 

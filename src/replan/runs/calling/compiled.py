@@ -22,7 +22,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 _CHANGEABLE = (
     *("checkpointer", "store", "cache", "cache_policy", "retry_policy", "config", "debug"),
-    *("interrupt_before_nodes", "interrupt_after_nodes", "step_timeout", "stream_channels"),
+    *("interrupt_before_nodes", "interrupt_after_nodes", "step_timeout"),
 )
 """What people may change of a compiled graph."""
 
@@ -57,7 +57,9 @@ def unseen_in(graph: Graph, config: RunnableConfig) -> Graph:
     unseen = make()
     if unseen is None:
         return graph
-    is_as_made = all(getattr(graph, name) == getattr(unseen, name) for name in _CHANGEABLE)
+    is_as_made = graph.stream_channels == [*graph.builder.channels] and all(
+        getattr(graph, name) == getattr(unseen, name) for name in _CHANGEABLE
+    )
     return unseen if is_as_made else graph
 
 
