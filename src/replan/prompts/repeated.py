@@ -42,6 +42,8 @@ def repeats_instructions(reply: str, messages: Sequence[BaseMessage], request: s
         request: What was asked for.
     """
     # Nearly every reply has no order in it, and is not taken apart.
+    if _told_by().isdisjoint(reply.casefold().split()):
+        return False
     orders, text = _orders(), _plain(reply)
     if not [order for order in orders if order in text] or _ASKS_FOR_THEM.search(request):
         return False
@@ -57,6 +59,12 @@ def repeats_instructions(reply: str, messages: Sequence[BaseMessage], request: s
 def _orders() -> frozenset[str]:
     found = (sentence for name in _PROMPTS for sentence in _sentences(load(name)))
     return frozenset(sentence for sentence in found if len(sentence) >= _SHORTEST)
+
+
+@cache
+def _told_by() -> frozenset[str]:
+    """The longest word within each order, which a text has as a word, too, that has the order."""
+    return frozenset(max(order.split()[1:-1], key=len) for order in _orders())
 
 
 def _sentences(text: str) -> Iterator[str]:
