@@ -41,7 +41,6 @@ from replan.log.rows import (
     LedgerEntry,
     Request,
     Rows,
-    below,
     requests_in,
     reserved_in,
     spent_in,
@@ -493,7 +492,7 @@ def kept_report(rows: Rows, run_id: str, last: int | None = None) -> Mapping[str
     """
     newest = rows.newest_event()
     key = f"{REPORT}{newest}"
-    if not rows.has(key) or below(rows, FORKED):
+    if not rows.has(key) or rows.below(FORKED):
         return None
     facts = restored(StateFacts, rows.value(key))
     logged = rows.events(0 if last is None else max(0, newest - last))

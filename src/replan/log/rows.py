@@ -202,8 +202,8 @@ class Rows(Protocol):
         """The value of the row of a key, which is there."""
         ...
 
-    def between(self, first: str, last: str) -> Sequence[tuple[str, Any]]:
-        """The keys and values of rows from a key to before another one, in their order."""
+    def below(self, prefix: str) -> Sequence[tuple[str, Any]]:
+        """The keys with a prefix and the values of their rows, in their order."""
         ...
 
     def supersede(self, first: str, last: str) -> int:
@@ -251,11 +251,6 @@ def span(prefix: str) -> tuple[str, str]:
     return (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else ("", _BEHIND_ALL)
 
 
-def below(rows: Rows, prefix: str) -> Sequence[tuple[str, Any]]:
-    """The keys with a prefix and the values of their rows, in their order."""
-    return rows.between(*span(prefix))
-
-
 def spent_in(rows: Rows) -> Mapping[str, Spending]:
     """What each scope has spent, open reservations in full."""
     return {scope: settled + reserved for scope, (settled, reserved) in rows.totals().items()}
@@ -269,7 +264,7 @@ def reserved_in(rows: Rows) -> Spending:
 
 def forks_in(rows: Rows) -> Sequence[Fork]:
     """The forks and rollbacks of a run, in their order; only if it has one, all rows are read."""
-    if not below(rows, FORKED):
+    if not rows.below(FORKED):
         return ()
     forks = list[Fork]()
     every = rows.every(0)
@@ -291,7 +286,7 @@ def forks_in(rows: Rows) -> Sequence[Fork]:
 
 def requests_in(rows: Rows, run_id: str) -> Sequence[Request]:
     """All that was ever asked of a run, in the order in which it was."""
-    return in_order(Request(run_id=run_id, **value) for _, value in below(rows, REQUEST))
+    return in_order(Request(run_id=run_id, **value) for _, value in rows.below(REQUEST))
 
 
 def in_order(requests: Iterable[Request]) -> Sequence[Request]:

@@ -57,7 +57,6 @@ from replan.log.rows import (
     Rows,
     Totals,
     begun_already,
-    below,
     forks_in,
     in_order,
     requests_in,
@@ -166,7 +165,7 @@ class RunLog:
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
         """The values whose keys have this prefix, in the order in which they came."""
         return dict(
-            await self._read(run_id, lambda rows: below(rows, prefix) if prefix else _notes(rows))
+            await self._read(run_id, lambda rows: rows.below(prefix) if prefix else _notes(rows))
         )
 
     async def strike(self, run_id: str, prefix: str) -> None:
@@ -379,7 +378,7 @@ class RunLog:
         """What each scope has spent, and which reservations are open, all as of one moment."""
 
         def work(rows: Rows) -> Charged:
-            reserved = (key.removeprefix(RESERVED) for key, _ in below(rows, RESERVED))
+            reserved = (key.removeprefix(RESERVED) for key, _ in rows.below(RESERVED))
             return Charged(spent_in(rows), frozenset(reserved))
 
         return await self._read(run_id, work)
@@ -484,7 +483,7 @@ class RunLog:
         """
 
         def work(rows: Rows) -> list[Any]:
-            return [value for _, value in below(rows, REQUEST)] if taken else _untaken(rows)
+            return [value for _, value in rows.below(REQUEST)] if taken else _untaken(rows)
 
         values_by_run = await self._store.read(run_ids, work)
         requests = [
@@ -590,9 +589,9 @@ NO_TOTALS: Totals = (NOTHING, NOTHING)
 
 def _ledger(rows: Rows) -> Sequence[LedgerEntry]:
     """The attempts of a run, in the order in which they began."""
-    begun = [restored(LedgerEntry, value) for _, value in below(rows, ATTEMPT)]
+    begun = [restored(LedgerEntry, value) for _, value in rows.below(ATTEMPT)]
     merged = {(entry.key, entry.number): entry for entry in begun}
-    for _, value in below(rows, END):
+    for _, value in rows.below(END):
         end = restored(LedgerEntry, value)
         recorded = merged.setdefault((end.key, end.number), end)
         if recorded.outcome in UNKNOWN_ENDS:
@@ -603,19 +602,19 @@ def _ledger(rows: Rows) -> Sequence[LedgerEntry]:
 def _results(rows: Rows) -> Mapping[str, SpecialistResult]:
     return {
         key.removeprefix(RESULT): restored(SpecialistResult, value)
-        for key, value in below(rows, RESULT)
+        for key, value in rows.below(RESULT)
     }
 
 
 def _untaken(rows: Rows) -> list[Any]:
     """The requests that no process has taken, in their order."""
-    asked = (value for _, value in below(rows, REQUEST))
+    asked = (value for _, value in rows.below(REQUEST))
     return [value for value in asked if not rows.has(f"{TAKEN}{value['name']}")]
 
 
 def _notes(rows: Rows) -> Sequence[tuple[str, JsonValue]]:
     """The values that were appended by name, in their order."""
-    return [pair for pair in below(rows, "") if not pair[0].startswith(_FAMILIES)]
+    return [pair for pair in rows.below("") if not pair[0].startswith(_FAMILIES)]
 
 
 def _key_of(family: str, attempt: Attempt) -> str:

@@ -9,7 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from replan.failures import describe
 from replan.log.amounts import Spending
-from replan.log.rows import EVENT, LoggedEvent, LogRow, NewRow, Rows, Totals
+from replan.log.rows import EVENT, LoggedEvent, LogRow, NewRow, Rows, Totals, span
 from replan.ports.ownership import owner_in
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, first, moment
@@ -171,11 +171,11 @@ class SqlRows:
         stored = first(self._connection.query(_OF_KEY, [self._run_id, key]))
         return self._read_value(key, stored)
 
-    def between(self, first: str, last: str) -> Sequence[tuple[str, Any]]:
+    def below(self, prefix: str) -> Sequence[tuple[str, Any]]:
         query = f"SELECT key, value FROM replan_log WHERE {_BETWEEN} ORDER BY number"
         return [
             (key, self._read_value(key, stored))
-            for key, stored in self._connection.query(query, [self._run_id, first, last])
+            for key, stored in self._connection.query(query, [self._run_id, *span(prefix)])
         ]
 
     def supersede(self, first: str, last: str) -> int:

@@ -157,10 +157,9 @@ class _MemoryRows:
     def value(self, key: str) -> Any:
         return self._by_key[key].row.written
 
-    def between(self, first: str, last: str) -> Sequence[tuple[str, Any]]:
-        return [
-            (key, kept.row.written) for key, kept in self._by_key.items() if first <= key < last
-        ]
+    def below(self, prefix: str) -> Sequence[tuple[str, Any]]:
+        kept = self._by_key.items()
+        return [(key, each.row.written) for key, each in kept if key.startswith(prefix)]
 
     def supersede(self, first: str, last: str) -> int:
         # Each call of a model is settled, which supersedes one row of all.
