@@ -138,10 +138,10 @@ def compile_graph(
     )
     graph.channels[START] = input_guard
     input_guard.key = START
-    if seen == "always":
-        with_lean_branches(graph)
-    else:
+    if seen in ("at_rest", "never"):
         with_one_channel(graph, first_values())
+    else:
+        with_lean_branches(graph)
     return graph
 
 
