@@ -107,3 +107,16 @@ async def test_another_input_under_the_id_of_a_run_is_refused(runtime, shop, is_
     with pytest.raises(InputError, match="The run first was begun with another input"):
         await runtime.run(LATER, run_id="first")
     assert (await told(runtime, "first"), shop.did) == (before, [("first", "Buy")])
+
+
+async def test_an_adopted_run_goes_on_when_its_input_comes_again(runtime, shop):
+    await runtime.run(FIRST, run_id="first")
+    exported = await runtime.export("first")
+    async with open_runtime(shop.team, storage=":memory:") as there:
+        await there.adopt(exported)
+        again = await there.run(FIRST, run_id="first")
+        assert (again.run_id, again.outcome) == ("first", "waiting")
+        ended = await (await there.answer("first", "blue"))
+        once_more = await there.run(FIRST, run_id="first")
+    assert (ended.run_id, ended.outcome, once_more.outcome) == ("first", "completed", "completed")
+    assert shop.did == [("first", "Buy")]

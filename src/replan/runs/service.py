@@ -185,6 +185,7 @@ class Runtime(Generic[T_co]):
                 left = await begun_again(job, self._resources)
                 if left is None:
                     return Run(self, job.run_id)
+                job = left
         return Run(
             self, job.run_id, await self._runs_at_work.start_or_join(job, is_new=record is None)
         )

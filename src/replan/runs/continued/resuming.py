@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.base.texts.storable import storable_text
 from replan.errors import InputError
+from replan.ports.run_book import NOT_OVER
 from replan.runs.asked.steers import settle_missed
 from replan.runs.calling.compiled import Graph, is_served, loosened
 from replan.runs.calling.new_or_continued import began_otherwise
@@ -47,7 +48,7 @@ async def remaining_work(job: RunJob, resources: Resources) -> RunJob | None:
 
 
 async def begun_again(job: RunJob, resources: Resources) -> RunJob | None:
-    """What is left to do of a run whose input comes again; None if it is over, and others followed.
+    """What is left to do of a run whose input comes again; None if it is over.
 
     Raises:
         InputError: It was begun with another input, or another run has begun on its thread since.
@@ -57,13 +58,18 @@ async def begun_again(job: RunJob, resources: Resources) -> RunJob | None:
         raise InputError(
             f"The run {record.run_id} was begun with another input. Give this one another run_id."
         )
+    snapshot = await snapshot_of(graph, record)
+    is_over = bool(snapshot.values.get("is_completed"))
     try:
         await check_goes_on(graph, record)
     except InputError:
-        if not (await snapshot_of(graph, record)).values.get("is_completed"):
+        if not is_over:
             raise
         return None
-    return job
+    if is_over and record.outcome not in NOT_OVER:
+        return None
+    # Where it was adopted, its thread has no input that this one could be compared with.
+    return replace(job, input=None, settings=None) if snapshot.values else job
 
 
 async def raise_limits(
