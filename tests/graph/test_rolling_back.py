@@ -88,6 +88,18 @@ async def test_what_a_later_run_goes_on_from_stays(storage):
     before = await team.values()
     await storage.checkpointer.adelete_for_runs(["first"])
     assert await team.values() == before
+    told = [row for run_id in ("first", "second") for row in await storage.log.rows(run_id)]
+    assert "forked" not in {row.kind for row in told}
+
+
+async def test_what_a_bare_call_went_on_with_is_taken_off_too(storage):
+    team = Crew(storage)
+    await team.run("First", "Begin", "Go on (after 1)", run_id="first")
+    history = [each async for each in team.graph.aget_state_history(THREAD)]
+    older = next(each for each in history if each.next == ("plan_execution",))
+    await team.graph.ainvoke(None, older.config)
+    await storage.checkpointer.adelete_for_runs(["first"])
+    assert await team.values() == {}
 
 
 async def test_an_answer_that_is_taken_back_is_asked_for_again(storage):

@@ -246,6 +246,8 @@ class Fold:
                 self._is_thought_of |= isinstance(event, events.ModelInvoked)
             case events.MemorySummary():
                 self.host_calls[event.seq] = event
+            case events.RunStarted():
+                self._is_thought_of = False
             case _:
                 pass
         if isinstance(event, CallEvent):

@@ -305,9 +305,10 @@ class Saver(BaseCheckpointSaver[str]):
     def _take_back(
         self, connection: Connection, run_id: str, thread_key: ThreadKey, lineage: Lineage
     ) -> None:
-        is_gone = take_back(connection, self.serde, thread_key, lineage)
+        if not take_back(connection, self.serde, thread_key, lineage):
+            return
         note_rollback(connection, self._logs, thread_key)
-        if is_gone and not thread_key.namespace:
+        if not thread_key.namespace:
             note_removal(connection, self._logs, run_id, max(lineage))
 
     def _new_checkpoint(

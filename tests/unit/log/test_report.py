@@ -206,6 +206,18 @@ def test_a_run_that_went_back_tells_each_branch_by_itself():
     )
 
 
+def test_a_plan_that_was_handed_in_is_so_when_its_run_begins_again():
+    begun = [
+        ("run_started", {}),
+        ("plan_created", {"version": 1, "outline": [{"id": 1, "description": "Buy"}]}),
+    ]
+    asked = ("model_invoked", call(None, None, "a"))
+    kinds = [*begun, asked, ("run_resumed", {}), *begun]
+    events = (event(seq, seq, kind, **fields) for seq, (kind, fields) in enumerate(kinds, 1))
+    report = whole(events=tuple(events), ledger=(), labels={})
+    assert [each.by for each in report.revisions] == ["handed in with the request"] * 2
+
+
 def test_an_answer_that_came_again_was_waited_for_once():
     first, again = (
         Request(

@@ -53,7 +53,7 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
         snapshot = await graph.aget_state(call.config)
         return replace(call, input=_address_answer(graph, call.input, snapshot.interrupts))
     if call.input is None and is_kept:
-        return await _named_if_not_begun(graph, call)
+        return await _named(graph, call)
     if not isinstance(call.input, Mapping):
         return call
     if not call.input:
@@ -65,15 +65,20 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
     return await _continued_if_same(graph, replace(call, name=name)) if name and is_kept else call
 
 
-async def _named_if_not_begun(graph: Graph, call: Call) -> Call:
-    """A call that continues, with the name of its run if that could not take it yet."""
+async def _named(graph: Graph, call: Call) -> Call:
+    """A call that continues a run, with the name of that; one that has begun may be given another.
+
+    LangGraph's server calls each continuation by a name of its own.
+    """
     ids = call.config.get("configurable", {})
     if ids.get("thread_id") is None or ids.get("checkpoint_ns"):
         return call
     snapshot = await graph.aget_state(call.config)
-    if not is_not_begun(snapshot):
+    if is_not_begun(snapshot):
+        return _with_name(replace(call, name=_name_in(snapshot)))
+    if call.config.get("metadata", {}).get("run_id"):
         return call
-    return _with_name(replace(call, name=_name_in(snapshot) or call.name))
+    return _with_name(replace(call, name=str(snapshot.values.get("run_id") or "")))
 
 
 async def _check_plan(graph: Graph, call: Call) -> None:
