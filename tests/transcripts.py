@@ -102,7 +102,8 @@ def write_files(page: Path, folder: Path) -> None:
 def forget_modules(folder: Path) -> None:
     """Let nobody else import what is from a folder."""
     for name, module in [*sys.modules.items()]:
-        if str(getattr(module, "__file__", "")).startswith(str(folder)):
+        # Some look for what is not in them, or import it.
+        if str(vars(module).get("__file__")).startswith(str(folder)):
             del sys.modules[name]
 
 
