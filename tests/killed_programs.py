@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -432,6 +433,34 @@ async def session_in_a_store(life: Life) -> Any:
             result = await client.process("s", given, turn_id=str(number))
             results.append(result.to_dict())
         return [(await client.export("s")).to_dict(), results]
+
+
+async def stopped_session(life: Life) -> Any:
+    """A session whose turn is stopped as soon as it is taken again, and then continues."""
+
+    ends = count(1)
+
+    def row_of(_: str, args: Any) -> str:
+        return f"ended {next(ends)}" if "current_specialist_results" in dict(args[2]) else ""
+
+    script = {"think": always("".join(PIECES)), "feedback": always(END)}
+    stop, is_first = asyncio.Event(), not life.said
+
+    async def work(context: Any) -> str:
+        life.say("ran", context.plan_step.id)
+        return f"done {context.plan_step.id}"
+
+    agent = build_agent(Team(Host(ScriptedModel(script)), worker(work)))
+    async with open_storage(life.where) as storage:
+        client = ClientAgentAdapter(storage, agent, user="anna")
+        if is_first:
+            # The graph of a session has a copy of its own.
+            life.watch(type(storage.checkpointer), "aput_writes", row_of=row_of)
+        else:
+            stop.set()
+        stopped = await client.process("s", "Go.", turn_id="1", stop=stop)
+        ended = await client.process("s", None, turn_id="2")
+    return [stopped.metadata.get("stage"), stopped.error, ended.metadata.get("stage")]
 
 
 def effects_of(life: Life, model: ScriptedModel) -> list[Specialist]:

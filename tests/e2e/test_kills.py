@@ -121,6 +121,16 @@ def test_an_end_that_no_checkpoint_has_outlives_the_next_run_of_its_thread(life)
 
 
 @pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
+def test_a_session_that_is_stopped_behind_a_round_which_no_checkpoint_has_continues(life):
+    assert lived_on(programs.stopped_session, life, "ended 3") == ["stopped", None, "done"]
+    assert sorted(line for line in life.said if line.startswith("ran")) == [
+        "ran 1",
+        "ran 2",
+        "ran 3",
+    ]
+
+
+@pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
 def test_a_run_whose_question_no_checkpoint_has_is_exported(life):
     assert lived_on(programs.leaving, life, "question") == [["1/a/1"], "completed", "blue"]
 

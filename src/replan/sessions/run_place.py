@@ -35,7 +35,7 @@ from replan.runs.running import followed
 from replan.runs.service import Runtime
 from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
-from replan.runs.travel.portable import PortableRun, put_on_thread
+from replan.runs.travel.portable import PortableRun, close_step_of, put_on_thread
 from replan.sessions.session_runs import own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.specialists.steps.step_record import ANSWERS
@@ -116,6 +116,10 @@ class CallPlace:
     async def snapshot(self) -> StateSnapshot:
         """The state of the run that was worked on last."""
         return await cast("Any", self.graph).aget_state(config_of(self.thread_id))
+
+    async def snapshot_at_rest(self) -> StateSnapshot:
+        """The same of a run that waits or was stopped: the node that it continues with is next."""
+        return await self.snapshot()
 
     async def _followed(
         self, run_input: Input, settings: RunSettings | None, run_id: str, *, begins: bool = False
@@ -245,6 +249,11 @@ class StoragePlace:
 
     async def snapshot(self) -> StateSnapshot:
         return await cast("Any", self.graph).aget_state(config_of(self._thread_id))
+
+    async def snapshot_at_rest(self) -> StateSnapshot:
+        # Who had the run before may have been killed between its last task and the checkpoint.
+        await close_step_of(self._thread_id, self.graph)
+        return await self.snapshot()
 
     @property
     def _followed(self) -> Following:

@@ -254,7 +254,7 @@ class Turn:
         kept.pop(RUN, None)
         place, threads = self._place, self._services.threads
         if result.outcome in ("waiting", "interrupted"):
-            snapshot = await place.snapshot()
+            snapshot = await place.snapshot_at_rest()
             run = await portable_run(snapshot, place.graph, place.log, threads, stays=place.is_kept)
             kept[RUN] = self.carrier.written(run, before.session_id, stays=place.is_kept)
             if self.work is not None and (copied := self.work.copied(run, before.session_id)):

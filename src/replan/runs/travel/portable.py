@@ -263,16 +263,25 @@ def _next_node(snapshot: StateSnapshot) -> str | None:
     return name if name in get_args(Node) else None
 
 
+async def close_step_of(thread_id: str, graph: Graph) -> None:
+    """Write the checkpoint that a process which was killed has left out, so that a run can travel.
+
+    Raises:
+        ThreadBusyError: A run works on the thread.
+    """
+    config = config_of(thread_id)
+    async with alone(graph, config) as owner:
+        with owner.at_work() if owner else nullcontext():
+            await cast("TeamGraph", graph).close_step(config)
+
+
 async def export_of(run_id: str, resources: Resources) -> PortableRun:
     """Take a run that waits or was stopped, with all that it takes to continue it."""
     record = await kept_record_of(run_id, resources)
     if await is_worked_on(run_id, resources):
         raise ThreadBusyError(record.thread_id)
     storage, graph = cast("Storage", resources.storage), resources.graph
-    config = config_of(record.thread_id)
-    async with alone(graph, config) as owner:
-        with owner.at_work() if owner else nullcontext():
-            await cast("TeamGraph", graph).close_step(config)
+    await close_step_of(record.thread_id, graph)
     snapshot = await snapshot_of(graph, record)
     return await portable_run(snapshot, graph, storage.log, storage.threads)
 
