@@ -130,10 +130,9 @@ async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
 
 
 def _outcomes(names: list[str]) -> list[Any]:
-    from replan.ports.run_book import NOT_OVER
-    from replan.state.outcomes import Outcome
+    from replan.state.outcomes import RunOutcome
 
-    known = (*NOT_OVER, *get_args(Outcome))
+    known = get_args(RunOutcome)
     if unknown := [name for name in names if name not in known]:
         raise InputError(f"--outcome {unknown[0]} does not exist. Use one of: {', '.join(known)}.")
     return names
@@ -155,8 +154,8 @@ def _record(run: RunReport) -> dict[str, object]:
 
 
 def _run_cells(run: RunReport) -> tuple[str, ...]:
+    from replan.log.labels import TEAM
     from replan.plan.model import StepStatus
-    from replan.runs.labels import TEAM
     from replan.user_files.storage_location import short
     from replan.views.cells import minute, seconds
     from replan.views.run.overview import money

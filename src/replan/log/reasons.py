@@ -5,7 +5,8 @@ from datetime import datetime
 
 from replan.base.texts.signs import one_line
 from replan.events.types import ToolInvoked
-from replan.log.report import VERSION, RunReport
+from replan.log.labels import VERSION
+from replan.log.report import RunReport
 from replan.plan.model import PlanStep, StepStatus
 from replan.state.cuts import CUTS
 from replan.state.outcomes import INCOMPLETE

@@ -48,7 +48,7 @@ from replan.log.rows import (
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.artifacts import Artifact
-from replan.state.outcomes import RunOutcome
+from replan.state.outcomes import NOT_OVER, RunOutcome
 from replan.state.questions import Question, short_key
 from replan.state.usage import Usage
 
@@ -63,10 +63,6 @@ NOT_PLANNED = "began before the plan, which does not have it"
 LEFT_BEHIND = "of a plan that the run had before it went back"
 """What is said about a step that only an abandoned branch of the run had in its plan."""
 
-VERSION = "version"
-"""The label of a run that workers do, with the version of its team."""
-
-_OPEN = ("running", "waiting", "interrupted")
 _NO_REASON = "Changed by a person"  # what the history of a plan says about every such change
 
 
@@ -197,7 +193,7 @@ class RunReport(StateFacts):
     @property
     def is_over(self) -> bool:
         """Whether it ended, and neither runs nor rests."""
-        return self.outcome not in _OPEN
+        return self.outcome not in NOT_OVER
 
     @property
     def is_killed(self) -> bool:

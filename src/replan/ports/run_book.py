@@ -28,10 +28,6 @@ BY_NEED: tuple[RunOutcome, ...] = (
 """The outcomes in the order of `outcome`."""
 
 
-NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
-"""The outcomes with which a run can still continue."""
-
-
 class TeamIdentity(Value):
     """Which team works on a run.
 

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.events.types import Event
+from replan.log.labels import checked_labels
 from replan.log.report import RunReport
 from replan.log.rows import Request, RequestKind
 from replan.memory.facts import Fact, facts_of
@@ -36,7 +37,6 @@ from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
 from replan.runs.continued.resuming import begun_again, remaining_work
-from replan.runs.labels import checked_labels
 from replan.runs.reads import (
     check_keeps_runs,
     follow_events,

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.log.labels import SESSION, TEAM
 from replan.log.report import RunReport
 from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
 from replan.runs.calling.compiled import Graph, services_in, team_of
-from replan.runs.labels import SESSION, TEAM
 
 TERMINAL_OPTIONS = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
 """What is always on record of the options of a terminal."""

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, JsonValue
 from replan.base.texts.bounds import PLAN
 from replan.base.texts.signs import is_hidden
 from replan.declared.fields import field_error
+from replan.log.labels import MOST as MOST_LABELS
 from replan.log.period import By
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
-from replan.runs.labels import MOST as MOST_LABELS
 from replan.server.api_model import ApiModel
 from replan.state.limits import RunSettings
 

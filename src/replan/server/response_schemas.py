@@ -21,10 +21,6 @@ from replan.server.api_model import ApiModel
 from replan.state.limits import RunSettings
 from replan.views.run.evidence import Evidence, evidence_of
 
-TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"
-OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
-"""The labels that the server sets on its runs."""
-
 
 class Step(ApiModel):
     """One step of a plan.

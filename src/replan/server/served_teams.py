@@ -21,12 +21,12 @@ from uuid import uuid4
 from replan.assembly.graphs import AnyTeam
 from replan.assembly.runtime import check_kept, open_runtime
 from replan.errors import ReplanError
+from replan.log.labels import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.log.report import RunReport
 from replan.models.spending.scopes import check_prices
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import services_in
-from replan.runs.labels import TEAM
 from replan.runs.recording import recording_beside
 from replan.runs.run import Run
 from replan.runs.service import Runtime
@@ -36,7 +36,6 @@ from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError, bad_field
 from replan.server.request_body import BODY_SECONDS
-from replan.server.response_schemas import SESSION, TENANT, TOKEN, USER
 from replan.specialists.services import Services
 from replan.state.limits import Limits
 from replan.traces.watch import Watch, watch_loop_lag

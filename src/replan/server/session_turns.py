@@ -6,13 +6,13 @@ from typing import Any, Unpack
 
 from replan.errors import ReplanError
 from replan.events.types import Event
+from replan.log.labels import TEAM, TOKEN
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.runs.work_stream import stream_of
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.problems import bad_field
-from replan.server.response_schemas import TEAM, TOKEN
 from replan.server.served_teams import ServedTeams
 from replan.server.work import reserve_for, reserve_new, settings_for
 from replan.sessions.client.adapter import ClientAgentAdapter

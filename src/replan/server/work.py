@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from replan.base.values import Value
 from replan.errors import Mistake, mistake
+from replan.log.labels import TEAM, TENANT, TOKEN, USER
 from replan.log.report import RunReport
 from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
@@ -17,7 +18,6 @@ from replan.runs.run import Run
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.problems import bad_request
-from replan.server.response_schemas import TEAM, TENANT, TOKEN, USER
 from replan.server.served_teams import ServedTeams, team_services
 from replan.specialists.services import Services
 from replan.state.enhanced import plan_of, settings_of

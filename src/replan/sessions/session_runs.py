@@ -6,13 +6,14 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from replan.errors import InputError
+from replan.log.labels import SESSION, TENANT, USER
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.carried_run import RUN
 from replan.state.session.context import AgentContext
 
-_NAMES = ("session", "tenant", "user")
+_NAMES = (SESSION, TENANT, USER)
 _LONGEST = 200
 _DIGITS = 32
 

@@ -13,6 +13,9 @@ INCOMPLETE: tuple[Outcome, ...] = ("partial", "failed")
 RunOutcome = Literal["running", "waiting", "interrupted", Outcome]
 """The status of a run: running, waiting for a person, stopped in the middle, or how it ended."""
 
+NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
+"""The outcomes with which a run can still continue."""
+
 AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "unknown_outcome"]
 """How an attempt of a step ended; one without a recorded end is in doubt."""
 

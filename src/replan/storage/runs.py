@@ -6,8 +6,9 @@ from typing import Any
 
 from replan.base.values import restored
 from replan.ports.ownership import ThreadLocks
-from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord, TeamIdentity
+from replan.ports.run_book import BY_NEED, RunOrder, RunOutcome, RunRecord, TeamIdentity
 from replan.state.limits import RunSettings
+from replan.state.outcomes import NOT_OVER
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, first, marks, moment
 from replan.storage.deletions import delete_runs, delete_thread

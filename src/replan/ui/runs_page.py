@@ -8,21 +8,19 @@ from pydantic import BaseModel, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
+from replan.log.labels import TENANT
 from replan.log.report import RunReport
-from replan.ports.run_book import NOT_OVER, RunOrder, RunOutcome, RunRecord
+from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.reports import read_summary
 from replan.runs.statuses import page_of, records_of
 from replan.server.problems import bad_field
 from replan.server.request_body import read_query
-from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
-from replan.state.outcomes import Outcome
 from replan.ui.read_runs import find_record, graph_for
 from replan.ui.site import Site
 from replan.views.cells import counted
 from replan.views.run.overview import remarks_of
 
-OUTCOMES = (*NOT_OVER, *get_args(Outcome))
 ORDERS: dict[RunOrder, str] = {
     "outcome": "Outcome",
     "began": "Began",
@@ -76,7 +74,7 @@ async def runs(site: Site, request: Request) -> Response:
     values: dict[str, Any] = {
         "rows": [row for row in rows if wanted.outcome in ("", row.report.outcome)],
         "wanted": wanted,
-        "outcomes": OUTCOMES,
+        "outcomes": get_args(RunOutcome),
         "orders": ORDERS,
         "remarks_in": _remarks_in,
         "more": wanted.query(cursor=cursor) if cursor else "",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replan.errors import InputError
-from replan.runs.labels import checked_labels
+from replan.log.labels import checked_labels
 
 
 def read_labels(options: Sequence[str]) -> dict[str, str]:

@@ -14,11 +14,11 @@ from replan.assembly.graphs import Graph, build_graph
 from replan.base.values import restored
 from replan.declared.mistakes import code_reason_fix
 from replan.errors import InputError
+from replan.log.labels import SESSION
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
 from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
 from replan.runs.asked.attached import block_of, largest_of
-from replan.runs.labels import SESSION
 from replan.runs.run_input import stored_input
 from replan.runs.team_on_record import TERMINAL_OPTIONS, is_of_terminal, team_name
 from replan.state.limits import Budget, Limits, RunSettings

@@ -15,12 +15,13 @@ from replan.assembly.graphs import build_graph
 from replan.assembly.runtime import open_runtime
 from replan.base.own_loop import run_in_own_loop, until_signalled
 from replan.errors import ConfigurationError
+from replan.log.labels import TEAM
 from replan.runs.calling.compiled import services_in
 from replan.storage.opening import open_storage
 from replan.team.team_file import read_team_file
 from replan.traces.watch import Watch, watch_loop_lag
 from replan.workers.fenced_jobs import APPLICATION
-from replan.workers.queue import LEASE, RUNS, TEAM, check_address, open_queue, queue_of
+from replan.workers.queue import LEASE, RUNS, check_address, open_queue, queue_of
 from replan.workers.queued_runtime import queued_beside
 from replan.workers.schedules import keep, read_schedules
 from replan.workers.steps import STEP, QueuedSteps, StepJobs

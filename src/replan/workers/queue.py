@@ -20,6 +20,7 @@ from procrastinate import App, exceptions
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, StorageError
+from replan.log.labels import PRIORITY, QUEUE, TENANT
 from replan.runs.run_at_work import QueueStatus
 from replan.storage.postgres import shown
 from replan.workers.fenced_jobs import FencedJobs
@@ -27,9 +28,6 @@ from replan.workers.patient_connector import PatientConnector
 from replan.workers.queue_tables import prepare
 
 RUNS = "runs"  # the default queue of a run
-
-TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
-"""The labels of a run: its version, its tenant, its priority, its queue."""
 
 PATIENCE = 30.0
 

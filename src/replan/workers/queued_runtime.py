@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from replan.assembly.graphs import AnyTeam
 from replan.assembly.runtime import open_runtime
-from replan.log.report import VERSION
+from replan.log.labels import VERSION
 from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage

@@ -14,10 +14,10 @@ from replan.base.values import Value
 from replan.declared.files import read_text
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, DeclaredFileError, ReplanError
-from replan.runs.labels import checked_labels
+from replan.log.labels import PRIORITY, QUEUE, TEAM, TENANT, checked_labels
 from replan.runs.reads import is_worked_on
 from replan.runs.service import Runtime
-from replan.workers.queue import PRIORITY, QUEUE, RUNS, TEAM, TENANT, checked_level, queue_of
+from replan.workers.queue import RUNS, checked_level, queue_of
 from replan.workers.upkeep import Upkeep, UpkeepJobs
 
 MADE_UP_FOR = timedelta(minutes=10)  # how long ago a time may be that still begins its run

@@ -18,6 +18,7 @@ from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import BaseEvent, MemorySummary, MessageText, ModelCompleted, ModelInvoked
 from replan.failures import describe, is_transient
+from replan.log.labels import QUEUE
 from replan.log.run_log import RunLog
 from replan.log.transcript import Transcript
 from replan.models.retries import tries_of
@@ -33,7 +34,7 @@ from replan.specialists.steps.step_record import Asker
 from replan.state.limits import TRIES
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult, result_as_json
-from replan.workers.queue import LEASE, QUEUE, NewJob, Queue
+from replan.workers.queue import LEASE, NewJob, Queue
 
 logger = logging.getLogger(__name__)
 

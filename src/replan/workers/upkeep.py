@@ -10,13 +10,13 @@ from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
 from replan.knowledge.folder import FolderRetriever
-from replan.log.report import VERSION
+from replan.log.labels import TENANT, VERSION
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.summaries import summarise
 from replan.specialists.services import Services
-from replan.workers.queue import TENANT, NewJob, Queue
+from replan.workers.queue import NewJob, Queue
 
 Upkeep = Literal["summaries", "index"]  # what such a job is for
 

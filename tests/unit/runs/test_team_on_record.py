@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from replan.log.labels import TEAM
 from replan.ports.run_book import RunRecord, TeamIdentity
-from replan.runs.labels import TEAM
 from replan.runs.team_on_record import changes_of_team, who_continues
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)

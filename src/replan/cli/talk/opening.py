@@ -17,6 +17,7 @@ from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
 from replan.jobs.spec.job_file import read_job_file
 from replan.jobs.spec.job_spec import JobSpec
+from replan.log.labels import SESSION
 from replan.memory.facts import Facts, facts_of
 from replan.pipelines.phases.agent_and_handler import BaseAgent, Operation
 from replan.ports.built_in import built_in_models
@@ -123,7 +124,7 @@ class Opened:
         """
         labels = labels_of(SessionKey("", self.user, session_id))
         recent = await self.storage.runs.recent(_LOOKED_AT, labels)
-        newest = next((run for run in recent if "session" in run.labels), None)
+        newest = next((run for run in recent if SESSION in run.labels), None)
         if newest is None or newest.outcome != "running" or await self.storage.works_on(newest):
             return None
         return newest
@@ -228,7 +229,7 @@ async def choose_session(session_name: str | None, opened: Opened) -> str:
     if killed is None:
         return await find_session(opened.client, session_name)
     # A session that was killed in its first turn has nothing but this run.
-    session_id = killed.labels["session"]
+    session_id = killed.labels[SESSION]
     newest = await opened.client.sessions(1)
     is_newer = not newest or newest[0].updated_at < killed.updated_at
     is_meant = is_newer if session_name == LAST else session_name == session_id

@@ -13,11 +13,10 @@ from langgraph.types import StateSnapshot
 from replan.errors import InputError, ThreadBusyError
 from replan.events.types import Event, RunStopped
 from replan.failures import describe
-from replan.log.report import VERSION
-from replan.ports.run_book import NOT_OVER, RunOutcome, RunRecord
+from replan.log.labels import SESSION, VERSION
+from replan.ports.run_book import RunOutcome, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.continued.resuming import remaining_work
-from replan.runs.labels import SESSION
 from replan.runs.reads import events_on_record, result_at_rest
 from replan.runs.result import RunResult, T_co
 from replan.runs.run_at_work import Following, Resources, RunJob
@@ -26,6 +25,7 @@ from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.statuses import records_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.team_on_record import is_of_team
+from replan.state.outcomes import NOT_OVER
 
 LeftAloneReason = Literal[
     "waiting",

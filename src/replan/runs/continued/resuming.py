@@ -9,7 +9,6 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.base.texts.storable import storable_text
 from replan.errors import InputError
-from replan.ports.run_book import NOT_OVER
 from replan.runs.asked.steers import settle_missed
 from replan.runs.calling.compiled import Graph, is_served, loosened
 from replan.runs.calling.new_or_continued import began_otherwise
@@ -20,6 +19,7 @@ from replan.runs.snapshots import check_goes_on, config_of, snapshot_of
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
+from replan.state.outcomes import NOT_OVER
 from replan.state.rules import limit_value
 
 

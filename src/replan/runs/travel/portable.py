@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 from replan.base.values import Value, fields_in, restored_strictly
 from replan.errors import InputError, ThreadBusyError
 from replan.graph.branches import specialist_node
+from replan.log.labels import checked_labels
 from replan.log.run_log import RunLog, RunRows
 from replan.log.whole_results import whole_values
 from replan.plan.model import TaskPlan
@@ -23,7 +24,6 @@ from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.calling.team_graph import TeamGraph, alone
-from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_at_work import Resources
 from replan.runs.run_input import title_of

@@ -34,6 +34,7 @@ from pydantic import JsonValue
 
 from replan.errors import ReplanError
 from replan.events import types as events
+from replan.log.labels import TEAM, TENANT
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.runs.reads import state_of
@@ -50,7 +51,6 @@ from replan.server.exchange import (
     progress_line,
     reply_text,
 )
-from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
 from replan.server.work import edit_plan_of
 

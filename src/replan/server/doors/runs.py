@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from replan.errors import ReplanError, mistake
 from replan.log.kept_events import events_of
+from replan.log.labels import OWN_LABELS, PRIORITY, TEAM, TENANT, checked_labels
 from replan.ports.run_book import RunRecord
 from replan.runs.asked.requests import check_same_answers, digest_of_answers
-from replan.runs.labels import checked_labels
 from replan.runs.reports import read_summary, texts_of
 from replan.runs.run_input import stored_input
 from replan.runs.statuses import page_of, records_of
@@ -32,16 +32,7 @@ from replan.server.bodies import (
 )
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError, bad_field, bad_request
-from replan.server.response_schemas import (
-    OWN_LABELS,
-    TEAM,
-    TENANT,
-    EventPage,
-    Run,
-    RunPage,
-    RunSummary,
-    Text,
-)
+from replan.server.response_schemas import EventPage, Run, RunPage, RunSummary, Text
 from replan.server.served_teams import id_for
 from replan.server.stream import event_stream
 from replan.server.web import Call, Called, api_router, needs, streams
@@ -59,7 +50,6 @@ from replan.state.questions import Question, fingerprint_of, meant_by
 from replan.views.run.evidence import replies_before
 
 Action = Literal["retry", "skip"]
-_PRIORITY = "priority"
 _ASKED = "asked"
 """The field of a run's order that distinguishes requests."""
 
@@ -263,10 +253,10 @@ async def _shown(call: Call, record: RunRecord) -> Run:
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:
-    if not re.fullmatch(r"0|-[1-9]", labels.get(_PRIORITY, "0")):
+    if not re.fullmatch(r"0|-[1-9]", labels.get(PRIORITY, "0")):
         fix = "Give a number from -9 to 0: a caller can only lower the priority."
         problem = "a caller may not set this priority"
-        raise bad_field(f"labels.{_PRIORITY}", labels[_PRIORITY], problem, fix)
+        raise bad_field(f"labels.{PRIORITY}", labels[PRIORITY], problem, fix)
     for name in OWN_LABELS:
         if name in labels:
             fix = "Give the label another name."

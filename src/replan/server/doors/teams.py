@@ -3,9 +3,10 @@
 from pydantic import JsonValue
 from starlette.responses import PlainTextResponse, Response
 
+from replan.log.labels import TEAM
 from replan.replies.shape import Shape
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import TEAM, Health, Specialist, Team, TeamList
+from replan.server.response_schemas import Health, Specialist, Team, TeamList
 from replan.server.served_teams import team_services
 from replan.server.web import Called, api_router, needs
 from replan.specialists.services import Services

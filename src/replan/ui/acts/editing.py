@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.errors import InputError, PlanConflictError
+from replan.log.labels import OWN_LABELS
 from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
@@ -25,7 +26,6 @@ from replan.server.bodies import PlanBody
 from replan.server.callers.identity import check_role
 from replan.server.doors import runs
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import OWN_LABELS
 from replan.server.served_teams import id_for, team_services
 from replan.server.work import begin_run
 from replan.state.enhanced import plan_of

@@ -4,13 +4,13 @@ import shlex
 from collections.abc import Collection, Iterator
 
 from replan.log.fold import HANDED_IN
-from replan.log.report import VERSION, RunReport
+from replan.log.labels import QUEUE, SESSION, VERSION
+from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.order import run_order
 from replan.plan.rerun import rerun_from
 from replan.ports.run_book import DEFAULT, PYTHON
-from replan.runs.labels import SESSION
 from replan.state.cuts import CUTS
 from replan.views.cells import counted, one_line, seconds
 from replan.views.run.overview import money, tokens
@@ -92,7 +92,7 @@ def _ways(report: RunReport, option: str) -> list[str]:
 def _worker_lines(report: RunReport, option: str) -> Iterator[str]:
     """The command that begins a worker for a run that waits in a queue."""
     if VERSION in report.labels and report.is_killed:
-        source, queue = report.team_source, report.labels.get("queue", "")
+        source, queue = report.team_source, report.labels.get(QUEUE, "")
         file = "FILE" if source in ("", DEFAULT, PYTHON) else shlex.quote(source)
         named = f" --queues {shlex.quote(queue)}" if queue else ""
         yield f"let a worker take it with: replan worker --team {file}{named}{option}"

@@ -7,11 +7,14 @@ from typing import cast
 from replan.base.secrets.known import KNOWN
 from replan.errors import InputError
 
-SESSION = "session"
-"""The label of a run of a session."""
+TEAM, VERSION, QUEUE, PRIORITY = "team", "version", "queue", "priority"
+"""What a server or a worker does a run with: its team, of workers the version of the team."""
 
-TEAM = "team"
-"""The label of a run of a server with the name of its team."""
+TENANT, TOKEN, USER, SESSION = "tenant", "token", "user", "session"
+"""Whose a run is: of a tenant, begun with a token by a person, in a session."""
+
+OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, VERSION, QUEUE)
+"""The labels that the server sets on its runs."""
 
 MOST = 20  # labels of one run
 LONGEST = 200  # characters of the value of a label
