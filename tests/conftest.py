@@ -221,35 +221,6 @@ def templates_are_compiled_once() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def routes_are_made_once() -> None:
-    """Each server makes models of its routes anew, which takes longer than most requests."""
-    if "fastapi" not in sys.modules:
-        return  # none of the tests has a server
-    from fastapi.routing import _EffectiveRouteContext  # noqa: PLC0415 - as above
-
-    made, known = _EffectiveRouteContext.from_api_route, {}
-
-    def make_once(*, original_route, include_context):
-        key = id(original_route), include_context.path_for(original_route)
-        if key not in known:
-            # It has the route, so that no other one gets its id.
-            known[key] = made(original_route=original_route, include_context=include_context)
-        return known[key]
-
-    _EffectiveRouteContext.from_api_route = make_once
-
-
-@pytest.fixture(scope="session", autouse=True)
-def nodes_are_read_once() -> None:
-    """Each graph is compiled anew, which takes as long as a short run."""
-    if "langgraph" not in sys.modules:
-        return  # none of the tests has a graph
-    from read_once import read_nodes_once  # noqa: PLC0415 - not before the environment is clean
-
-    read_nodes_once()
-
-
-@pytest.fixture(scope="session", autouse=True)
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder where the terminal keeps its runs, and the one with its key: nobody's own."""
     folder = tmp_path_factory.mktemp("data")
