@@ -64,8 +64,6 @@ PRELOADED = (
     "replan.workers.open_worker",
     "replan_local.host.model",
     "replan_local.specialists",
-    "typer._adapters",
-    "typer._click.decorators",
 )
 NUMBER = struct.Struct("!q")
 PIECE = 1 << 16
