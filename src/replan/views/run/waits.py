@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
-from replan.plan.model import StepStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +36,7 @@ def _before(
 ) -> Iterator[Wait]:
     """What it waited for before its first attempt: the last of those that it needs, its turn."""
     needed = [report.by_id[number] for number in step.step.awaits if number in report.by_id]
-    missing = [other.step.id for other in needed if other.status.is_open]
-    failed = [other.step.id for other in needed if other.status is StepStatus.FAILED]
+    failed, missing = report.obstacles(step.step)
     ready = planned
     if (missing or failed) and not step.attempts:
         what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
