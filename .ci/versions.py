@@ -12,7 +12,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 ROOT = Path(__file__).parents[1]
@@ -37,9 +37,19 @@ class Tested(NamedTuple):
     told: str
 
 
+def declared() -> dict[str, Any]:
+    """Read pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def builders() -> list[str]:
+    """Name what builds the package, which `make` brings along."""
+    return ["uv", *declared()["build-system"]["requires"]]
+
+
 def floors() -> list[str]:
     """Give each lower bound of pyproject.toml as the only version that is allowed."""
-    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    whole = declared()
     project = whole["project"]
     extras = project["optional-dependencies"].values()
     groups = [whole["build-system"]["requires"], project["dependencies"], *extras]
@@ -82,7 +92,7 @@ def output(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def install(versions: str, base: Path, home: Path) -> str:
     """Make an environment with Replan and everything that its tests need; tell what is wrong."""
-    packages = (*WHEELS, *CHOICES[versions], "--editable", f"{ROOT}[dev]")
+    packages = (*WHEELS, *CHOICES[versions], *builders(), "--editable", f"{ROOT}[dev]")
     for command in (
         ("venv", "--quiet", "--clear", "--python", base, home),
         ("pip", "install", "--quiet", "--python", home, *packages),
