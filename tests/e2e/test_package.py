@@ -8,6 +8,7 @@ import sysconfig
 import tarfile
 import zipfile
 from email.parser import HeaderParser
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,20 @@ def environment(folder):
     return folder / "env" / "bin"
 
 
+@cache
+def own_versions():
+    """The packages of the tests' own environment, with their versions."""
+    freeze = (UV[0], "pip", "freeze", "--exclude-editable", "--python", sys.executable)
+    return subprocess.run(freeze, capture_output=True, text=True, check=True).stdout
+
+
 def install(wheel, programs, extras=""):
-    # What the tests' own environment was made of is in the cache, with the versions of the lock.
+    # What the tests' own environment is made of is in the cache.
+    versions = programs.parent / "versions.txt"
+    versions.write_text(own_versions())
     command = [*UV, "pip", "install", "--python", str(programs / "python"), "--offline"]
-    lock = ["--constraint", str(ROOT / "requirements-dev.lock")]
-    subprocess.run([*command, *lock, f"{wheel}{extras}"], env=_with_index(), check=True)
+    same = ["--constraint", str(versions)]
+    subprocess.run([*command, *same, f"{wheel}{extras}"], env=_with_index(), check=True)
     _take_over_compiled(Path(sysconfig.get_path("purelib")), programs.parent)
 
 
