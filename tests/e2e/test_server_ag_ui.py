@@ -137,3 +137,51 @@ async def test_what_is_abandoned_waits_and_what_is_of_others_is_unknown():
         events = await told(client, asked("Paint the hall."))
         assert events[-1].type.value == "RUN_ERROR"
         assert json.dumps(events[-1].message)
+
+
+def said_by(role, text):
+    return {"id": f"{role}-1", "role": role, "content": text}
+
+
+async def test_a_request_whose_newest_words_are_not_the_users_answers_nothing():
+    async with served({"town": team()}) as client:
+        first = await told(client, asked("Paint the hall."))
+        (question,) = first[-1].outcome.interrupts
+        # A front end that comes back sends what it has, and no new message.
+        for number, kept in enumerate(("reasoning", "assistant", "activity")):
+            body = asked("Paint the hall.", runId=f"back-{number}")
+            text = {"of": "a run"} if kept == "activity" else "I think."
+            body["messages"] += [said_by(kept, text) | {"activityType": "course"}]
+            again = await told(client, body)
+            assert [each.id for each in again[-1].outcome.interrupts] == [question.id]
+        # One that has cut the conversation has said nothing new, either.
+        body = asked("Well, paint the hall.", runId="cut")
+        body["messages"] += [said_by("assistant", "I think.")]
+        refused = await client.post("/ag-ui/town", json=body)
+        assert (refused.status_code, refused.json()["mistakes"][0]["field"]) == (422, "messages")
+        done = await told(client, asked("Paint the hall.", "blue", runId="answer"))
+        assert done[-1].outcome.type == "success"
+
+
+async def test_what_cannot_be_taken_with_an_answer_is_told_and_what_waits_is_shown_again():
+    picture = {"type": "image", "source": {"type": "data", "value": "aa", "mimeType": "image/png"}}
+    async with served({"town": team(approval="always")}) as client:
+        first = await told(client, asked("Paint the hall."))
+        (plan,) = first[-1].outcome.interrupts
+        yes = {"interruptId": plan.id, "status": "resolved", "payload": {"action": "approve"}}
+        shown = state_of(first)
+        edited = shown | {"plan": shown["plan"].replace("the hall", "the whole town")}
+        refused = await told(client, asked(resume=[yes], state=edited, runId="r2"))
+        (still,) = refused[-1].outcome.interrupts
+        assert (still.id, "changes nothing" in still.message) == (plan.id, True)
+        # It has the plan of the run again, and that can be approved.
+        again = await told(client, asked(resume=[yes], state=state_of(refused), runId="r3"))
+        (question,) = again[-1].outcome.interrupts
+        body = asked("Paint the hall.", "Like this:", runId="r4")
+        text = {"type": "text", "text": "Like this:"}
+        body["messages"][-1]["content"] = [text, picture]
+        refused = await told(client, body)
+        (still,) = refused[-1].outcome.interrupts
+        assert (still.id, "has a picture" in still.message) == (question.id, True)
+        done = await told(client, asked("Paint the hall.", "blue", runId="r5"))
+        assert done[-1].outcome.type == "success"

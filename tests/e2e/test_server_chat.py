@@ -166,3 +166,20 @@ async def test_errors_have_the_form_that_openais_client_knows():
             with pytest.raises(openai.AuthenticationError) as raised:
                 await stranger.models.list()
             assert raised.value.code == "invalid_api_key"
+
+
+async def test_a_picture_in_an_answer_is_told_and_not_left_out():
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aaaa"}}
+    async with served({"town": team(PLAN)}) as client, client_of(client) as chat:
+        asked = said("Paint the hall.")
+        first = await chat.chat.completions.create(model="town", messages=asked)
+        shown = [{"role": "assistant", "content": first.choices[0].message.content}]
+        seen = {"role": "user", "content": [{"type": "text", "text": "Like this:"}, picture]}
+        asked += [*shown, seen]
+        again = await chat.chat.completions.create(model="town", messages=asked)
+        assert (again.replan["outcome"], again.replan["run_id"]) == (
+            "waiting",
+            first.replan["run_id"],
+        )
+        assert "has a picture" in again.choices[0].message.content
+        assert "Which colour?" in again.choices[0].message.content

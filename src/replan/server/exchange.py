@@ -130,7 +130,8 @@ class Exchange:
         Args:
             key: What waits is found by it, and what works on `thread_id`; None looks nothing up.
             begin: Reads what a run begins with.
-            answers: Reads the answer to what waits; None leaves it waiting.
+            answers: Reads the answer to what waits; None leaves it waiting. What it refuses with an
+                `InputError` is the problem of the exchange, and what waits is shown again.
             names: What the request is known by.
             thread_id: The thread of a run that begins; a new one if it is None.
 
@@ -149,13 +150,17 @@ class Exchange:
             # Sent again, it is still no answer to what is asked by then.
             await self._note_answered(names, now)
             return replace(now, problem=f"The run {report.run_id} worked on another message.")
-        if waiting is None:
+        if report is None or waiting is None:
             run_input, run_id = begin(), names.run_id or self.served.new_id()
             if thread_id is not None:
                 # What comes while it works has seen nothing of what it asks.
                 await self._note(key, {"run_id": run_id, "shown": {}})
             return await self.begin(run_input, replace(names, run_id=run_id), thread_id)
-        answer = answers(waiting)
+        try:
+            answer = answers(waiting)
+        except InputError as error:
+            now = await self.from_now(report)
+            return replace(now, problem=str(error), names=names, has_answered=True)
         if answer is None:
             await self.served.storage.store.adelete(self._notes_namespace, _digest(key))
             return Begun(self.served.run_of(waiting.report), is_left=True)

@@ -13,9 +13,9 @@ from ag_ui.encoder import EventEncoder
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
-from replan.errors import ReplanError
+from replan.errors import InputError, ReplanError
 from replan.log.report import RunReport
-from replan.server.doors.ag_ui_events import Course, interrupt_of
+from replan.server.doors.ag_ui_events import Course, interrupt_of, state_of
 from replan.server.doors.chat_wire import ChatMessage
 from replan.server.exchange import (
     Begun,
@@ -50,8 +50,9 @@ async def begin(exchange: Exchange, body: ag_ui.RunAgentInput) -> Begun:
         return {"messages": _messages(body)}
 
     def answers(waiting: Open) -> object:
+        _check_state(body.state, waiting.report)
         asks = waiting.report.pending_questions
-        return _read_answers(body, asks) if body.resume else _last(body)
+        return _read_answers(body, asks) if body.resume else _newest(body).answer
 
     return await exchange.begin_or_continue(key_of(body), new, answers, _names(body))
 
@@ -101,32 +102,62 @@ def _names(body: ag_ui.RunAgentInput) -> Names:
     """What the request is known by: its run, its last message or its answers, and all of it."""
     key = key_of(body)
     messages: Any = [message.model_dump(mode="json") for message in body.messages]
+    said: Any = [message.model_dump(mode="json") for message in _said_by_user_last(body)]
     answers: Any = [entry.model_dump(mode="json") for entry in body.resume or ()]
     # The same message may be answered anew, under another name of the run.
     return Names(
-        history=[key, "said", messages, answers],
+        history=[key, "said", said, answers],
         ids=([key, "run", body.run_id, messages, answers],),
-        answer_ids=([key, "answer", answers or messages[-1:]],),
+        answer_ids=([key, "answer", answers or said[-1:]],),
     )
 
 
-def _last(body: ag_ui.RunAgentInput) -> str:
-    """The user's last message."""
-    messages = [_message_of(message) for message in body.messages if message.role == "user"]
-    if not messages or not messages[-1].text.strip():
+def _said(body: ag_ui.RunAgentInput) -> list[Any]:
+    """What somebody said in the thread."""
+    return [message for message in body.messages if message.role not in _NOT_SAID]
+
+
+def _said_by_user_last(body: ag_ui.RunAgentInput) -> list[Any]:
+    """What was said up to the user's newest message: what follows it is this server's own."""
+    said = _said(body)
+    while said and said[-1].role != "user":
+        said.pop()
+    return said
+
+
+def _newest(body: ag_ui.RunAgentInput) -> ChatMessage:
+    """The newest message, which has to be the user's: an older one was said before."""
+    said = _said(body)
+    newest = _message_of(said[-1]) if said else None
+    if newest is None or newest.role != "user" or not newest.text.strip():
         raise _empty_message_error()
-    return messages[-1].text
+    return newest
 
 
 def _messages(body: ag_ui.RunAgentInput) -> list[BaseMessage]:
-    messages = [_message_of(message) for message in body.messages if message.role not in _NOT_SAID]
-    if not messages or messages[-1].role != "user" or not messages[-1].text.strip():
-        raise _empty_message_error()
+    _newest(body)
+    messages = [_message_of(message) for message in _said(body)]
     context_lines = [f"{context.description}: {context.value}" for context in body.context or ()]
     context = (
         [ChatMessage(role="system", content="\n".join(context_lines))] if context_lines else []
     )
     return [message.message for message in (*context, *messages)]
+
+
+def _check_state(state: Any, report: RunReport) -> None:
+    """Refuse a request whose state has another plan than the run: an edit there changes nothing.
+
+    Raises:
+        InputError: It has. The client is shown the state of the run again.
+    """
+    given = cast("dict[str, Any]", state) if isinstance(state, dict) else {}
+    shown = state_of(report) if report.plan is not None else {}
+    if any(name in given and given[name] != value for name, value in shown.items()):
+        raise InputError(
+            "The plan in `state` is not the one of the run, and an edit there changes nothing, so "
+            "this was not used. Answer for the plan as it is, or give the edited plan as the "
+            "answer where the plan is asked about."
+        )
 
 
 def _empty_message_error() -> RefusedError:

@@ -33,6 +33,14 @@ def interrupt_of(ask: Question, problem: str) -> ag_ui.Interrupt:
     )
 
 
+def state_of(view: RunReport) -> dict[str, Any]:
+    """What a front end is shown of the plan as its state."""
+    run = response_schemas.Run.of(view)
+    kept = {"id", "description", "specialist", "status"}
+    steps = [step.model_dump(mode="json", include=kept) for step in run.steps]
+    return {"plan": run.plan, "steps": steps}
+
+
 class Course:
     """Reports a run, and keeps what is open, since AG-UI requires that all is closed in order."""
 
@@ -96,11 +104,9 @@ class Course:
             steps = [step.replace(status=StepStatus.PENDING) for step in view.plan.steps]
             plan = view.plan.replace(steps=tuple(steps))
             self._report = self._report.model_copy(update={"plan": plan})
-        run = response_schemas.Run.of(view)
-        kept = {"id", "description", "specialist", "status"}
-        steps = [step.model_dump(mode="json", include=kept) for step in run.steps]
-        self._places = {str(step["id"]): place for place, step in enumerate(steps)}
-        return ag_ui.StateSnapshotEvent(snapshot={"plan": run.plan, "steps": steps})
+        state = state_of(view)
+        self._places = {str(step["id"]): place for place, step in enumerate(state["steps"])}
+        return ag_ui.StateSnapshotEvent(snapshot=state)
 
     def text(self, text: str) -> Iterator[ag_ui.BaseEvent]:
         """A piece of the answer."""

@@ -9,6 +9,7 @@ from openai.types import Model
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
+from replan.errors import InputError
 from replan.memory.conversation import client_instructions
 from replan.server.api_model import ApiModel
 from replan.server.problems import RefusedError, bad_field, retry_headers
@@ -61,6 +62,20 @@ class ChatMessage(ApiModel):
         if isinstance(self.content, str) or self.content is None:
             return self.content or ""
         return "\n".join(part.text for part in self.content if part.type == "text")
+
+    @property
+    def answer(self) -> str:
+        """The text of it as an answer to what waits.
+
+        Raises:
+            InputError: It has more than a text, which no answer can have.
+        """
+        if isinstance(self.content, tuple) and any(part.type != "text" for part in self.content):
+            raise InputError(
+                "An answer is a text, and this one has a picture, so it was not used. Answer with "
+                "a text alone, or describe the picture in it."
+            )
+        return self.text
 
     @property
     def message(self) -> BaseMessage:

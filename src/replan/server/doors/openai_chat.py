@@ -41,7 +41,7 @@ async def begin(exchange: Exchange, body: ChatBody, idempotency_key: str) -> Beg
     return await exchange.begin_or_continue(
         None if is_new else _key(body, body.messages[:-1]),
         lambda: {"messages": [message.message for message in body.news]},
-        lambda _: body.messages[-1].text,
+        lambda _: body.messages[-1].answer,
         _names(body, idempotency_key),
         exchange.thread(body.session_id),
     )
