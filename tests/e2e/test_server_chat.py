@@ -32,6 +32,15 @@ def client_of(client, key=OWNER):
     )
 
 
+PICTURE = {"url": "data:image/png;base64,aaaa"}
+
+
+def shown(role, picture, text="Look:"):
+    """A message with a picture."""
+    parts = [{"type": "image_url", "image_url": picture}, {"type": "text", "text": text}]
+    return {"role": role, "content": parts if role == "system" else parts[::-1]}
+
+
 def said(*turns):
     roles = ("user", "assistant")
     return [{"role": roles[n % 2], "content": text} for n, text in enumerate(turns)]
@@ -155,6 +164,11 @@ async def test_errors_have_the_form_that_openais_client_knows():
             "tools": {"tools": tools},
             "n": {"n": 2},
             "response_format": {"response_format": {"type": "json_object"}},
+            "tool_choice": {"tool_choice": "required"},
+            "logprobs": {"logprobs": True},
+            "modalities": {"modalities": ["text", "audio"]},
+            "messages[0].content[0]": {"messages": [shown("system", PICTURE), *said("Hello?")]},
+            "messages[0].content[1].image_url": {"messages": [shown("user", {})]},
             "messages[0].role": {"messages": [{"role": "tool", "content": "a"}]},
             "messages": {"messages": [{"role": "assistant", "content": "a"}]},
         }
@@ -169,13 +183,11 @@ async def test_errors_have_the_form_that_openais_client_knows():
 
 
 async def test_a_picture_in_an_answer_is_told_and_not_left_out():
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aaaa"}}
     async with served({"town": team(PLAN)}) as client, client_of(client) as chat:
         asked = said("Paint the hall.")
         first = await chat.chat.completions.create(model="town", messages=asked)
-        shown = [{"role": "assistant", "content": first.choices[0].message.content}]
-        seen = {"role": "user", "content": [{"type": "text", "text": "Like this:"}, picture]}
-        asked += [*shown, seen]
+        asked += [{"role": "assistant", "content": first.choices[0].message.content}]
+        asked += [shown("user", PICTURE)]
         again = await chat.chat.completions.create(model="town", messages=asked)
         assert (again.replan["outcome"], again.replan["run_id"]) == (
             "waiting",
@@ -183,3 +195,38 @@ async def test_a_picture_in_an_answer_is_told_and_not_left_out():
         )
         assert "has a picture" in again.choices[0].message.content
         assert "Which colour?" in again.choices[0].message.content
+
+
+async def test_what_a_request_sets_without_effect_is_named_in_the_reply():
+    async with served({"town": team(SIMPLE)}) as client, client_of(client) as chat:
+        asked = [{**said("The capital of France?")[0], "name": "ann"}]
+        options = {"max_tokens": 5, "stop": ["is"], "temperature": 0, "extra_body": {"tempo": 1}}
+        whole = await chat.chat.completions.create(model="town", messages=asked, **options)
+        assert whole.choices[0].message.content == "Paris is the capital."
+        unused = {"max_tokens", "stop", "temperature", "tempo", "messages[0].name"}
+        assert set(whole.replan["unused"]) == unused
+        pieces = await chat.chat.completions.create(
+            model="town", messages=asked, stream=True, max_tokens=5
+        )
+        last = [each async for each in pieces][-1]
+        assert set(last.replan["unused"]) == {"max_tokens", "messages[0].name"}
+        plain = await chat.chat.completions.create(model="town", messages=said("And Spain's?"))
+        assert "unused" not in plain.replan
+
+
+async def test_the_first_request_of_a_session_is_read_as_a_whole():
+    model = ScriptedModel({"think": always(SIMPLE)})
+    member = Specialist(name="a", intended_use="Works.", run=lambda _: "done")
+    alone = Team(host=Host(model=model), specialists=[member])
+    async with served({"town": alone}) as client, client_of(client) as chat:
+        session = {"model": "town", "metadata": {"session_id": "7"}}
+        instructed = [{"role": "system", "content": "Be short."}]
+        before = said("I live in Lyon.", "Good to know.", "Which capital is mine?")
+        await chat.chat.completions.create(messages=[*instructed, *before], **session)
+        seen = str(model.calls[-1].messages)
+        assert all(text in seen for text in ("Be short.", "Lyon", "Good to know.", "is mine?"))
+        later = [*instructed, *before, *said("Paris."), *said("And its river?")]
+        await chat.chat.completions.create(messages=later, **session)
+        seen = str(model.calls[-1].messages)
+        # What the server keeps is not read again.
+        assert [seen.count(text) for text in ("Be short.", "Lyon", "its river?")] == [1, 1, 1]

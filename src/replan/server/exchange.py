@@ -275,6 +275,10 @@ class Exchange:
             return None
         return await self.served.runtime_of(record).get(run_id)
 
+    async def knows(self, key: JsonValue) -> bool:
+        """Whether a request came under a key before."""
+        return bool(await self._noted(key))
+
     async def shown(self, key: JsonValue) -> Shown:
         """What a client was shown last under a key."""
         return cast("Shown", (await self._noted(key)).get("shown", {}))

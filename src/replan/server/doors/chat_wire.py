@@ -1,7 +1,7 @@
 """The requests of OpenAI's chat completions, as far as a team can keep to them, and its errors."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -29,7 +29,7 @@ class ChatPart(ApiModel):
         image_url: The picture: `{"url": ...}`.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="allow")
 
     type: Literal["text", "image_url"]
     text: str = ""
@@ -51,7 +51,7 @@ class ChatMessage(ApiModel):
         content: A text, or parts.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | Annotated[tuple[ChatPart, ...], Field(max_length=_MOST_PARTS)] | None = None
@@ -62,6 +62,24 @@ class ChatMessage(ApiModel):
         if isinstance(self.content, str) or self.content is None:
             return self.content or ""
         return "\n".join(part.text for part in self.content if part.type == "text")
+
+    def check(self, field: str) -> None:
+        """Refuse parts of it that would be lost.
+
+        Raises:
+            RefusedError: Names the field, which begins with the one of the message.
+        """
+        parts = self.content if isinstance(self.content, tuple) else ()
+        for number, part in enumerate(parts):
+            place = f"{field}.content[{number}]"
+            if part.type == "text":
+                continue
+            if self.role != "user":
+                fix = "Send it in a message of the user."
+                raise bad_field(place, part.type, "only the user sends pictures", fix)
+            if not (part.image_url or {}).get("url"):
+                fix = 'Give it as {"url": ...}, or leave the part out.'
+                raise bad_field(f"{place}.image_url", "", "the picture is missing", fix)
 
     @property
     def answer(self) -> str:
@@ -105,7 +123,8 @@ class ChatBody(ApiModel):
     """A request for a chat completion.
 
     What says how a model samples (`temperature`, `max_tokens`, ...) has no effect: the team's
-    models have settings of their own. Tools and other numbers of answers are refused.
+    models have settings of their own. The reply names such fields. What asks for another form of
+    the answer, tools and other numbers of answers are refused.
 
     Attributes:
         model: The name of a team.
@@ -115,14 +134,17 @@ class ChatBody(ApiModel):
         n: One answer.
         tools: None; the specialists of the team have tools.
         functions: None, as with tools.
+        tool_choice: `auto` or `none`.
+        logprobs: False.
+        modalities: Texts alone.
         response_format: `{"type": "text"}`; an answer of a type is the team's `output_type`.
         reasoning_effort: If it is set, and not `none`, the course of the plan is reported as
             `reasoning_content`.
         metadata: `session_id` names the conversation. The server then keeps what was said in it,
-            and reads the newest message alone.
+            and reads all messages of the first request, then the newest message alone.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="allow")
 
     model: str = Field(min_length=1, max_length=200)
     messages: tuple[ChatMessage, ...] = Field(min_length=1, max_length=2_000)
@@ -131,6 +153,9 @@ class ChatBody(ApiModel):
     n: int | None = None
     tools: tuple[JsonValue, ...] | None = None
     functions: tuple[JsonValue, ...] | None = None
+    tool_choice: JsonValue = None
+    logprobs: bool | None = None
+    modalities: tuple[str, ...] | None = None
     response_format: dict[str, JsonValue] | None = None
     reasoning_effort: str | None = None
     metadata: dict[str, str] | None = None
@@ -141,9 +166,12 @@ class ChatBody(ApiModel):
         return (self.metadata or {}).get("session_id", "")
 
     @property
-    def news(self) -> tuple[ChatMessage, ...]:
-        """The messages that the server does not have: of a session, the newest one."""
-        return self.messages[-1:] if self.session_id else self.messages
+    def unused(self) -> list[str]:
+        """The fields that have no effect."""
+        names = _extra_names(self)
+        for number, message in enumerate(self.messages):
+            names += [f"messages[{number}].{name}" for name in _extra_names(message)]
+        return names
 
     @property
     def tells_course(self) -> bool:
@@ -161,22 +189,39 @@ class ChatBody(ApiModel):
         Raises:
             RefusedError: Names the field.
         """
-        if self.tools or self.functions:
-            field = "tools" if self.tools else "functions"
-            fix = "Leave them out: the team's specialists have tools of their own."
-            raise bad_field(field, "...", "a team takes no tools from outside", fix)
-        if self.n not in (None, 1):
-            raise bad_field("n", self.n, "a team gives one answer", "Leave it out.")
-        kind = (self.response_format or {}).get("type", "text")
-        if kind != "text":
-            fix = "Leave it out, or give the team's host an output_type."
-            raise bad_field("response_format", kind, "a team has its own form of answers", fix)
+        for field, asked_for, reason, fix in self._unsupported():
+            if asked_for:
+                raise bad_field(field, asked_for, reason, fix)
+        for number, message in enumerate(self.messages):
+            message.check(f"messages[{number}]")
         if self.messages[-1].role != "user":
             problem = "the last message is not the user's"
             fix = "Let the newest message of the user be the last one."
             raise bad_field("messages", self.messages[-1].role, problem, fix)
         if not self.messages[-1].text.strip():
             raise bad_field("messages", "", "the last message is empty", "Give it a text.")
+
+    def _unsupported(self) -> Iterator[tuple[str, object, str, str]]:
+        """What may ask for more than a team does: the field, what it asks for, and what to do."""
+        from_outside = "a team takes no tools from outside"
+        have_own = "Leave them out: the team's specialists have tools of their own."
+        yield "tools", "..." if self.tools else None, from_outside, have_own
+        yield "functions", "..." if self.functions else None, from_outside, have_own
+        is_forced = self.tool_choice not in (None, "auto", "none")
+        yield "tool_choice", "..." if is_forced else None, from_outside, "Leave it out."
+        count = None if self.n in (None, 1) else str(self.n)
+        yield "n", count, "a team gives one answer", "Leave it out."
+        kind = "text" if self.response_format is None else self.response_format.get("type", "none")
+        own_form, fix = "a team has its own form of answers", "give the team's host an output_type."
+        yield (
+            "response_format",
+            kind if kind != "text" else None,
+            own_form,
+            f"Leave it out, or {fix}",
+        )
+        yield "logprobs", self.logprobs, "a team gives no probabilities", "Leave it out."
+        others = [kind for kind in self.modalities or () if kind != "text"]
+        yield "modalities", ", ".join(others), "a team answers with a text", "Leave it out."
 
 
 class ModelList(ApiModel):
@@ -213,6 +258,11 @@ def openai_error_response(refusal: RefusedError) -> Response:
     status = 400 if status in (413, 421, 422) else status
     content, headers = json.dumps(openai_error(refusal)), retry_headers(refusal)
     return Response(content, status, headers, media_type="application/json")
+
+
+def _extra_names(read: ApiModel) -> list[str]:
+    """The fields that a client set and nothing here reads."""
+    return [name for name, value in (read.model_extra or {}).items() if value not in (None, [], {})]
 
 
 def comparable(messages: Sequence[ChatMessage]) -> list[JsonValue]:

@@ -38,9 +38,12 @@ async def begin(exchange: Exchange, body: ChatBody, idempotency_key: str) -> Beg
     """Begin a run, or continue the one that waits."""
     # What waits has asked something before: of a new conversation, nothing is looked up.
     is_new = not body.session_id and all(message.role != "assistant" for message in body.messages)
+    # The server keeps what was said in a session, from its first request on.
+    is_kept = body.session_id and await exchange.knows(body.session_id)
+    news = body.messages[-1:] if is_kept else body.messages
     return await exchange.begin_or_continue(
         None if is_new else _key(body, body.messages[:-1]),
-        lambda: {"messages": [message.message for message in body.news]},
+        lambda: {"messages": [message.message for message in news]},
         lambda _: body.messages[-1].answer,
         _names(body, idempotency_key),
         exchange.thread(body.session_id),
@@ -70,7 +73,7 @@ async def completion(exchange: Exchange, body: ChatBody, begun: Begun) -> ChatCo
             )
         ],
         usage=_usage(end.report),
-        **_run_of(end),
+        **_run_of(body, end),
     )
 
 
@@ -101,7 +104,7 @@ async def pieces(exchange: Exchange, body: ChatBody, begun: Begun) -> AsyncGener
 def _last_pieces(head: Mapping[str, Any], body: ChatBody, end: Ended) -> Iterator[str]:
     if rest := end._replace(reply=_reply(body, end)).rest:
         yield _piece(head, {"content": rest})
-    yield _piece({**head, **_run_of(end)}, {}, _finish(end.report))
+    yield _piece({**head, **_run_of(body, end)}, {}, _finish(end.report))
     if body.has_usage:
         usage = ChatCompletionChunk(**head, choices=[], usage=_usage(end.report))
         yield f"data: {usage.model_dump_json(exclude_unset=True)}\n\n"
@@ -134,8 +137,10 @@ def _reply(body: ChatBody, end: Ended) -> str:
     return end.reply + _SENT_BEFORE.format(end.report.pending_questions[0].key)
 
 
-def _run_of(end: Ended) -> dict[str, Any]:
-    return {"replan": {"run_id": end.report.run_id, "outcome": end.report.outcome}}
+def _run_of(body: ChatBody, end: Ended) -> dict[str, Any]:
+    """What the form of OpenAI has no place for."""
+    told = {"run_id": end.report.run_id, "outcome": end.report.outcome}
+    return {"replan": {**told, **({"unused": unused} if (unused := body.unused) else {})}}
 
 
 def _key(body: ChatBody, messages: Sequence[ChatMessage]) -> JsonValue:
