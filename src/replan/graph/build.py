@@ -133,8 +133,8 @@ def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]
     """The nodes that go on as far as they can in their own super-step.
 
     Without a host, no model is asked between them. Where the state is seen at rest, a super-step
-    asks a model once, so that a failure leaves what was asked before it; and none in the one that
-    begins, so that a turn can continue whose first call failed or was stopped.
+    asks a model once, so that a failure leaves what was asked before it; and `begin` is not in the
+    one that asks first, so that a turn can continue whose first call failed or was stopped.
     """
     if seen == "always" and not services.is_direct:
         return {}

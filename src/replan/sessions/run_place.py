@@ -63,7 +63,7 @@ class Followed:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CallPlace:
     """The memory of one call: nothing of its run is stored.
 
@@ -75,9 +75,11 @@ class CallPlace:
     thread_id: str  # a new one
     following: Followed
     is_kept: ClassVar[bool] = False
+    _is_new: bool = True  # whether the thread is empty
 
     async def take_up(self, run: PortableRun) -> None:
         """Have a run here that a context carries."""
+        self._is_new = False
         await put_on_thread(run, self.graph, self.log, self.thread_id)
 
     async def begin(
@@ -85,6 +87,7 @@ class CallPlace:
     ) -> State:
         """Begin a run with its input, on a thread whose state is `seen`; return its state."""
         if seen is not None:
+            self._is_new = False
             await write_first_state(seen, self.graph, self.thread_id)
         # Nothing that was begun stands on the thread, so there is nothing to go on with.
         contents = [message.content for message in run_input["messages"]]
@@ -130,7 +133,7 @@ class CallPlace:
             "configurable": {**streaming, "thread_id": self.thread_id},
             "metadata": {"run_id": run_id},
         }
-        call = Call(run_input, settings, config, run_id)
+        call = Call(run_input, settings, config, run_id, is_first=self._is_new)
         options: Any = {"stop": each.stop, "begins": begins, "models": each.tokens}
         return dict(await followed(self.graph, call, each.report, is_passing=True, **options))
 

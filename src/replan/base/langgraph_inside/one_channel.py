@@ -5,7 +5,7 @@ checkpoint. Most keys of the state do not change in a short run, and no store ga
 them apart.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -17,10 +17,16 @@ from replan.base.langgraph_inside.delta_channel import NOTHING
 
 _BRANCH = "branch:to:"  # what the channel that lets a node begin is called, before its name
 
+_STATE_AND_BEGIN = 2  # the channels of an input whose first node is asked for what follows it
+
 STATE = "whole_state"
 """The channel that has all keys."""
 
 Write = tuple[str, Any]
+
+
+class Made(dict[str, Any]):
+    """A whole state that a channel like the one that is to take it has made, and checked."""
 
 
 class OneChannel(BaseChannel[Any, Any, Any]):
@@ -73,6 +79,9 @@ class OneChannel(BaseChannel[Any, Any, Any]):
         """Take the writes of a super-step; LangGraph also calls this without writes."""
         if not values:
             return False
+        if isinstance(values[0], Made):
+            self.value = values[0]
+            return True
         written = dict[str, list[Any]]()
         for key, value in (write for each in values for write in each.items()):
             written.setdefault(key, []).append(value)
@@ -111,8 +120,10 @@ def with_one_channel(graph: Any, first: Mapping[str, Any]) -> None:
     others = {key: channel for key, channel in graph.channels.items() if key not in keys}
     graph.channels = {**others, STATE: OneChannel(keys, first)}
     graph.stream_channels = graph.output_channels = STATE
-    begins = (f"{_BRANCH}{node}" for start, node in graph.builder.edges if start == START)
-    graph.input_channels = [STATE, *begins]
+    edges = graph.builder.edges
+    begin = next(node for start, node in edges if start == START)
+    behind = (node for start, node in edges if start == begin)
+    graph.input_channels = [STATE, *(f"{_BRANCH}{node}" for node in (begin, *behind))]
 
 
 def is_in_one_channel(graph: Any) -> bool:
@@ -120,9 +131,30 @@ def is_in_one_channel(graph: Any) -> bool:
     return STATE in graph.channels
 
 
+def begins_apart(graph: Any) -> bool:
+    """Whether the node that a run begins with is a super-step of its own."""
+    return len(graph.input_channels) > _STATE_AND_BEGIN
+
+
 def given_at_once(graph: Any, given: Any) -> Any:
     """An input as the channels of a graph take it: no super-step does nothing but hand it on."""
-    return {channel: given if channel == STATE else None for channel in graph.input_channels}
+    state, begins, *_ = graph.input_channels
+    return {state: given, begins: None}
+
+
+async def begun_at_once(graph: Any, given: Any, begin: Callable[[Any], Awaitable[Any]]) -> Any:
+    """The input of a new thread behind the node that a run begins with, which needs no super-step.
+
+    Args:
+        graph: The graph.
+        given: The input.
+        begin: Does what that node does with the state.
+    """
+    state, _, *behind = graph.input_channels
+    channel = graph.channels[state].copy()
+    channel.update([given])
+    channel.update([await begin(channel.get())])
+    return {state: Made(channel.value), **dict.fromkeys(behind)}
 
 
 def _together(entry: Any, keys: Mapping[str, object]) -> Any:

@@ -40,6 +40,7 @@ class Call:
     config: RunnableConfig
     name: str = ""  # the name that the caller gave the run, or empty
     warnings: tuple[str, ...] = ()  # what is to be known of a run that continues
+    is_first: bool = False  # whether it begins a run on a thread that is new
 
 
 async def normalise_call(graph: Graph, call: Call) -> Call:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -18,15 +19,21 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.constants import END
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import RunControl
+from langgraph.runtime import RunControl, Runtime
 from langgraph.types import Command, StateSnapshot, StateUpdate
 
 from replan.base.langgraph_inside.checkpoints import CheckpointIds
-from replan.base.langgraph_inside.one_channel import given_at_once, is_in_one_channel
+from replan.base.langgraph_inside.one_channel import (
+    begins_apart,
+    begun_at_once,
+    given_at_once,
+    is_in_one_channel,
+)
 from replan.base.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.base.own_loop import run_in_own_loop
 from replan.events.at_once import Listener
 from replan.events.trace import Trace, Tracing
+from replan.nodes.begin import begin
 from replan.ports.in_each import in_each
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
 from replan.ports.run_context import here, using
@@ -36,6 +43,7 @@ from replan.runs.calling.given_input import of_client
 from replan.runs.calling.new_or_continued import Call, check_call, normalise_call
 from replan.specialists.steps.early_steps import EarlySteps
 from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
 
 _TRACE = "replan_trace"
 _EDIT = "edit"  # in the place of a run's id, for the ids of checkpoints
@@ -155,10 +163,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         trace = await _begin_trace(self, call)
         if trace is not None:
             bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
-        given = call.input
-        if isinstance(given, Mapping) and is_in_one_channel(self):
-            given = given_at_once(self, input_guard_of(self).taken(given))
-        parts = as_owner(owner, cast("Any", super().astream(given, bounded, **options)))
+        parts = as_owner(owner, self._begun(call, bounded, options))
         services = services_in(self)
         if services.early_members:
             parts = _with_early_steps(EarlySteps(services), parts)
@@ -167,6 +172,23 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         )
         parts = in_each(CheckpointIds(services.clock, run_id).at_work, parts)
         return _traced(trace, parts) if trace else parts
+
+    async def _begun(
+        self, call: Call, config: RunnableConfig, options: Mapping[str, Any]
+    ) -> AsyncGenerator[Any]:
+        """LangGraph's stream of a call; a run that is seen at rest only has begun before it."""
+        given: Any = call.input
+        if isinstance(given, Mapping) and is_in_one_channel(self):
+            given = input_guard_of(self).taken(given)
+            if call.is_first and begins_apart(self):
+                runtime = Runtime(context=cast("RunSettings", call.settings), store=self.store)
+                work = partial(begin, runtime=runtime, config=config, services=services_in(self))
+                given = await begun_at_once(self, given, work)
+            else:
+                given = given_at_once(self, given)
+        async with aclosing(cast("Any", super().astream(given, config, **options))) as parts:
+            async for part in parts:
+                yield part
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]

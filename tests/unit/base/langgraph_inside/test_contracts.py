@@ -106,6 +106,34 @@ async def test_a_state_in_one_channel_changes_as_in_channels_of_its_own():
     assert await work(one) == await work(forking_graph())
 
 
+async def test_a_thread_that_has_begun_is_as_behind_a_super_step_of_its_first_node():
+    async def begin(state: Numbers):
+        return {"numbers": [*state["numbers"], 2], "seen": 1}
+
+    async def ask(_: Numbers):
+        return {"seen": interrupt("Which?")}
+
+    async def work(*, is_begun):
+        graph = StateGraph(Numbers)
+        graph.add_node("begin", begin)
+        graph.add_node("ask", ask)
+        graph.add_edge(START, "begin")
+        graph.add_edge("begin", "ask")
+        compiled = graph.compile(InMemorySaver())
+        one_channel.with_one_channel(compiled, {"numbers": [0]})
+        assert one_channel.begins_apart(compiled)
+        config = {"configurable": {"thread_id": "t"}}
+        given = one_channel.given_at_once(compiled, {"numbers": [7]})
+        if is_begun:
+            given = await one_channel.begun_at_once(compiled, {"numbers": [7]}, begin)
+        await compiled.ainvoke(given, config, durability="exit")
+        waiting = await compiled.aget_state(config)
+        over = await compiled.ainvoke(Command(resume="this"), config)
+        return waiting.values, waiting.next, len(waiting.interrupts), over
+
+    assert await work(is_begun=True) == await work(is_begun=False)
+
+
 async def test_a_lean_branch_reads_what_its_own_reader_does_and_copies_only_what_was_written():
     copied, read = [], []
 
