@@ -220,6 +220,41 @@ async def test_a_task_at_work_is_cancelled_left_by_who_follows_it_and_told_no_no
         assert len((await agent.list_tasks(ListTasksRequest())).tasks) == 1
 
 
+async def test_what_is_said_to_a_task_that_was_stopped_reaches_its_host():
+    at_work, leave = asyncio.Event(), asyncio.Event()
+    slow = held_up(at_work, leave)
+    async with served({"town": slow}, grace=0.1) as client, agent_of(client) as agent:
+        parts = agent.send_message(SendMessageRequest(message=message("Paint the hall.")))
+        task = (await anext(parts)).task.id
+        await at_work.wait()
+        await client.post(f"/runs/{task}/stop", json={"force": True})
+        stopped = [each async for each in parts][-1].status_update.status
+        assert (stopped.state, "told to the host" in str(stopped.message)) == (ASKS, True)
+        leave.set()
+        for _ in range(2):
+            told = await sent(agent, "Use green paint alone.", "m2", task_id=task)
+            assert told[-1].status_update.status.state == DONE
+        judged = [call for call in slow.host.model.calls if call.node == "feedback"]
+        assert "Use green paint alone." in str(judged[-1].messages)
+        events = (await client.get(f"/runs/{task}/events")).json()["events"]
+        steered = [each for each in events if each["type"] == "run_steered"]
+        assert [each["status"] for each in steered] == ["taken"]
+
+
+async def test_a_message_that_asks_for_what_no_task_gives_is_refused():
+    pictures = SendMessageConfiguration(accepted_output_modes=["image/png"])
+    async with served({"town": team()}) as client, agent_of(client) as agent:
+        with pytest.raises(A2AError, match="referenceTaskIds"):
+            await sent(agent, "As before.", reference_task_ids=["t7"])
+        with pytest.raises(A2AError, match="text/plain"):
+            await sent(agent, "Draw it.", config=pictures)
+        spoken = message("Paint.")
+        spoken.role = Role.ROLE_AGENT
+        with pytest.raises(A2AError, match="role"):
+            await anext(agent.send_message(SendMessageRequest(message=spoken)))
+        assert not (await agent.list_tasks(ListTasksRequest())).tasks
+
+
 CREW = """\
 import time
 from pathlib import Path

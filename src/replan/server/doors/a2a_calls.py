@@ -171,6 +171,7 @@ class CallerTasks(RequestHandler):
             raise PushNotificationNotSupportedError
         if not message.message_id:
             raise InvalidParamsError("message.messageId: it is missing. Add it.")
+        a2a_wire.check_supported(message, params.configuration)
         digest = self._digest(message)
         names = Names(ids=(["message", message.message_id],), content=digest, run_id=digest)
         report = await self._report(message.task_id) if message.task_id else None
@@ -197,6 +198,10 @@ class CallerTasks(RequestHandler):
             )
         exchange = self._exchange
         if report.outcome == "interrupted":
+            said = a2a_wire.steering_in(message)
+            if isinstance(said, PlanBody) or said.strip():
+                # It is on record, and considered once the run goes on.
+                await self._steer(report, said, names.run_id)
             return await exchange.resume(report, names)
         shown = await exchange.shown(_key(report))
         begun = await exchange.answer(Open(report, shown), a2a_wire.answer_in(message), names)

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from replan.server.doors.a2a_calls import CallerTasks
-from replan.server.doors.a2a_wire import as_a2a_error
+from replan.server.doors.a2a_wire import OUTPUT_MODES, as_a2a_error
 from replan.server.problems import RefusedError
 from replan.server.request_body import read_call, replay
 from replan.server.served_teams import ServedTeams, team_services
@@ -61,7 +61,7 @@ async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:
 
 def _card(served: ServedTeams, team: str, address: str) -> a2a.AgentCard:
     members = team_services(served.runtimes[team]).team
-    modes = ["text/plain", "application/json"]
+    modes = [*OUTPUT_MODES]
     bearer = a2a.HTTPAuthSecurityScheme(scheme="Bearer", description="A token of the server.")
     return a2a.AgentCard(
         name=team,

@@ -7,7 +7,16 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from a2a.helpers.proto_helpers import new_data_part, new_text_part
-from a2a.types.a2a_pb2 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+from a2a.types.a2a_pb2 import (
+    Artifact,
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    Task,
+    TaskState,
+    TaskStatus,
+)
 from a2a.utils.errors import (
     A2AError,
     ContentTypeNotSupportedError,
@@ -33,6 +42,27 @@ from replan.state.results import Artifact as Made
 _LONGEST = 1_000_000
 _EXACT = 2**53  # below it, every whole number is exact
 _SERVER = 500
+
+
+OUTPUT_MODES = ("text/plain", "application/json")
+"""The forms of what a task gives."""
+
+
+def check_supported(message: Message, configuration: SendMessageConfiguration) -> None:
+    """Refuse what a message asks for and no task gives.
+
+    Raises:
+        A2AError: Names it.
+    """
+    if message.role == Role.ROLE_AGENT:
+        raise InvalidParamsError("message.role: it is an agent's. Send a message of the user.")
+    if message.reference_task_ids:
+        fix = "Say what it needs to know in the message."
+        raise InvalidParamsError(f"message.referenceTaskIds: a task sees no other one. {fix}")
+    wanted = configuration.accepted_output_modes
+    if wanted and not {*OUTPUT_MODES, "text/*", "application/*", "*/*"}.intersection(wanted):
+        given = " and ".join(OUTPUT_MODES)
+        raise ContentTypeNotSupportedError(f"acceptedOutputModes: a task gives {given} alone.")
 
 
 def read_request(message: Message) -> HumanMessage:
@@ -278,7 +308,8 @@ def _parts(view: RunReport) -> list[Part]:
         case "interrupted":
             return [
                 new_text_part(
-                    f"The run has stopped: {why_ended(view)}. Send a message to continue."
+                    f"The run has stopped: {why_ended(view)}. Send a message to continue: its "
+                    "text is told to the host, and an empty one only continues."
                 )
             ]
         case "failed" | "rejected":
