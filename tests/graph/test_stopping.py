@@ -275,6 +275,10 @@ async def test_the_log_has_a_line_of_a_run_that_failed_and_none_of_a_refused_inp
             await run(graph, "")
     (line,) = lines(caplog)
     assert (line.message, line.error) == ("run failed", "ModelCallError")
-    (call,) = [record for record in caplog.records if record.message == "model call failed"]
+    (call,) = [
+        record
+        for record in caplog.records
+        if record.message == "model call failed: think, TypeError"
+    ]
     assert (call.node, call.error) == ("think", "TypeError")
     assert "secret" not in str(vars(line)) + str(vars(call))

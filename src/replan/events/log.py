@@ -1,4 +1,4 @@
-"""What the log says about a run: one constant line for each event, with its fields, no texts."""
+"""What the log says about a run: one line for each event, with its fields, no texts."""
 
 import logging
 
@@ -26,9 +26,9 @@ _LINES: dict[type[BaseEvent], tuple[int, str, tuple[str, ...]]] = {
     InputRequested: (logging.INFO, "a step waits for a person", _STEP),
     ApprovalRequested: (logging.INFO, "the plan waits for a person", ()),
     AnswerReceived: (logging.INFO, "a person answered", ("key", "kind", "action", "by")),
-    LimitReached: (logging.WARNING, "limit reached", ("limit", "value", "scope")),
+    LimitReached: (logging.WARNING, "limit reached: %(limit)s", ("limit", "value", "scope")),
     KnowledgeRetrieved: (logging.INFO, "knowledge searched", ("node", "step_id", "specialist")),
-    ReplyParseFailed: (logging.WARNING, "reply parse failed", ("node", "fallback")),
+    ReplyParseFailed: (logging.WARNING, "reply parse failed: %(node)s", ("node", "fallback")),
     TaskCompleted: (logging.INFO, "run over", ("outcome",)),
 }
 
@@ -38,7 +38,7 @@ def log(event: BaseEvent) -> None:
     level, line, names = _LINES.get(type(event), (logging.NOTSET, "", ()))
     if line and logger.isEnabledFor(level):
         fields = {name: getattr(event, name) for name in ("run_id", "round", *names)}
-        logger.log(level, line, extra=fields)
+        logger.log(level, line, fields, extra=fields)
     if contradiction := _contradiction_in(event):
         fields = {"run_id": event.run_id, "round": event.round, "contradiction": contradiction}
         logger.warning("reply contradicts itself", extra=fields)

@@ -39,7 +39,7 @@ async def test_the_log_tells_of_a_run_in_constant_lines_without_texts(caplog):
             ReplyParseFailed, node="think", problem="my secret", fallback="a simple request"
         )
         await emitter.emit(TaskCompleted, **OVER)
-    lines = ["run started", "limit reached", "reply parse failed", "run over"]
+    lines = ["run started", "limit reached: max_calls", "reply parse failed: think", "run over"]
     assert [record.message for record in caplog.records] == lines
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "WARNING", "INFO"]
     assert {record.run_id for record in caplog.records} == {"r"}

@@ -345,5 +345,8 @@ class _Watched(Generic[T]):
     def _warn(self, seconds: float) -> None:
         about = {**self.about(), "seconds": round(seconds, 1)}
         logger.warning(
-            "a step blocked the event loop; let it await, or run in a thread", extra=about
+            "%s blocked the event loop for %s s; let it await, or run in a thread",
+            f"step {about.get('step_id', '')}, @{about.get('specialist', '')},",
+            about["seconds"],
+            extra=about,
         )

@@ -360,7 +360,7 @@ class HostCall:
 
     def _failed(self, error: Exception) -> ModelCallError:
         about = {"run_id": self.run_id, "node": self.node, "error": type(error).__name__}
-        logger.warning("model call failed", extra=about)
+        logger.warning("model call failed: %(node)s, %(error)s", about, extra=about)
         return ModelCallError(self.node, describe(error))
 
     @property

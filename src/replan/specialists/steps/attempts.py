@@ -418,7 +418,12 @@ class Attempts:
             about = {"run_id": self.record.context.run_id, **self.record.names}
             error_text = describe(error)
             logger.warning(
-                "attempt failed: %s", error_text, exc_info=own_traceback(error), extra=about
+                "attempt failed: %s (step %s, @%s)",
+                error_text,
+                about["step_id"],
+                about["specialist"],
+                exc_info=own_traceback(error),
+                extra=about,
             )
             if self._is_unsafe and was_cut_off(reason) and not attempt.asker.asked:
                 return await self.record.cut_off(reason)
