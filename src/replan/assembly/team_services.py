@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatResult
 
 from replan.assembly.environment import now, random_id
 from replan.base.user_code import call
-from replan.errors import ConfigurationError
+from replan.errors import ConfigurationError, Mistake, mistake
 from replan.events.callbacks import Hook
 from replan.events.emitter import Hooks
 from replan.events.types import BaseEvent
@@ -54,7 +54,7 @@ def services_of(
     clock = clock or now
     host, chats = team.host, Chats(provider, servers, tenant, os.environ, clock)
     host = host.replace(model=NoHost()) if team.is_direct else host
-    chats.mistakes += missing
+    chats.mistakes += [*missing, *_missing_workspace(team)]
     built = chats.built(team.chat_models)
     unpriced = _unpriced(built, team.prices)
     if team.is_direct:
@@ -119,6 +119,14 @@ def services_of(
         threads=MemoryThreads(most_closed=MOST_CLOSED),
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
+
+
+def _missing_workspace(team: Team) -> list[Mistake]:
+    """A folder may be made after its team, but not after what works in it."""
+    if team.workspace is None or Path(team.workspace).is_dir():
+        return []
+    problem, fix = "there is no such folder", "Create it, or name another folder."
+    return [mistake("workspace", str(team.workspace), problem, fix, "no_folder")]
 
 
 def _host_models(built: Mapping[str, Chat], direct: Chat) -> HostModels:

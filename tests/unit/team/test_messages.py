@@ -1,8 +1,10 @@
 """What people read who make a mistake: short, and with something to type."""
 
+from pathlib import Path
+
 import pytest
 
-from replan import Host, Specialist, Team, open_runtime
+from replan import Host, Specialist, Team, build_graph, open_runtime
 from replan.errors import TeamError, mistake, shown
 
 
@@ -29,6 +31,29 @@ def test_a_field_at_the_wrong_place_is_told_with_its_place():
 def test_a_function_that_takes_no_context_is_refused_when_the_team_is_made():
     with pytest.raises(TeamError, match=r"specialists\[0\].run: it takes no context"):
         Team("offline", [Specialist("worker", "Works.", run=lambda: "Done.")])
+
+
+@pytest.mark.parametrize(
+    ("work", "name"),
+    [(lambda a, config, third: "", "third"), (lambda a, *, context: "", "context")],
+)
+def test_a_function_that_needs_more_than_a_step_gives_is_refused(work, name):
+    with pytest.raises(TeamError, match=rf"run: it needs {name}, which no step gives"):
+        Team("offline", [Specialist("worker", "Works.", run=work)])
+
+
+def test_a_function_may_take_configuration_key_and_defaults():
+    def keyed(context, config, *more, idempotency_key, note="", **others):
+        return "Done."
+
+    Team("offline", [Specialist("worker", "Works.", run=keyed)])
+
+
+@pytest.mark.parametrize("make", [Path, lambda path: path.write_text("a file") and path])
+def test_a_workspace_that_is_no_folder_is_refused_before_anything_runs(make, tmp_path):
+    team = Team("offline", [WORKER], workspace=make(tmp_path / "nothing"))
+    with pytest.raises(TeamError, match=r"workspace: there is no such folder .*Create it"):
+        build_graph(team)
 
 
 def test_a_runtime_that_is_not_open_says_how_to_open_it():

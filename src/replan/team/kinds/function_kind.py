@@ -31,8 +31,7 @@ class Function(Giving):
     def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """What it says that it returns can be of its output type."""
         work, wanted = fields.get("run"), fields.get("output_type")
-        if callable(work) and not _takes_context(work):
-            reason = "It takes no context."
+        if callable(work) and (reason := _why_not_callable(work)):
             fix = "Give it one parameter for the ExecutionContext: def work(context): ..."
             yield rule_error(("run",), work, "no_context", reason, fix)
         # In a file, both are names.
@@ -60,19 +59,25 @@ class Function(Giving):
         return FunctionSpecialist(self.card_with(effects_of_work(work)), work, self.shape)
 
 
-def _takes_context(work: Callable[..., Any]) -> bool:
+def _why_not_callable(work: Callable[..., Any]) -> str:
+    """Why a step could not call a function, or an empty text."""
+    from replan.base.user_code import KEY
+
     try:
         parameters = signature(work).parameters.values()
     except (ValueError, TypeError):
-        return True  # a function in C does not say what it takes
-    return any(parameter.kind in _POSITIONAL for parameter in parameters)
+        return ""  # a function in C does not say what it takes
+    if not any(each.kind in _POSITIONAL for each in parameters):
+        return "It takes no context."
+    needed = [each for each in parameters if each.default is Parameter.empty and each.name != KEY]
+    # A second one takes the configuration.
+    unknown = [each.name for each in needed if each.kind in _ONE_BY_ONE][2:]
+    unknown += [each.name for each in needed if each.kind is Parameter.KEYWORD_ONLY]
+    return f"It needs {', '.join(unknown)}, which no step gives." if unknown else ""
 
 
-_POSITIONAL = (
-    Parameter.POSITIONAL_ONLY,
-    Parameter.POSITIONAL_OR_KEYWORD,
-    Parameter.VAR_POSITIONAL,
-)
+_ONE_BY_ONE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_POSITIONAL = (*_ONE_BY_ONE, Parameter.VAR_POSITIONAL)
 
 
 def _name_of(hint: object) -> str:
