@@ -6,19 +6,24 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command
 
 from replan import (
+    ConfigurationError,
     Host,
     InputError,
+    Limits,
     PlanDocumentError,
     Specialist,
     Team,
     ask_user,
     build_graph,
+    open_runtime,
     open_storage,
     run,
+    stream,
 )
 from replan.testing import ScriptedModel, always
 from scripts import COMPLETE, THREAD
 
+PLAN = "- [ ] 1. One @a\n"
 SIMPLE = "---\ncomplexity: simple\n---\nYes."
 WRONG = [
     ({"plan": "- [ ] 1. One @a (after 7)\n"}, PlanDocumentError),
@@ -33,11 +38,15 @@ WRONG = [
 
 
 @pytest.fixture
-def graph():
+def team():
     model = ScriptedModel({"think": always(SIMPLE), "feedback": always(COMPLETE)})
-    team = [Specialist(name="a", intended_use="Works.", run=lambda c: ask_user("Which?"))]
-    config = Team(host=Host(model=model), specialists=team)
-    return build_graph(config, checkpointer=InMemorySaver())
+    asking = Specialist(name="a", intended_use="Works.", run=lambda c: ask_user("Which?"))
+    return Team(host=Host(model=model), specialists=[asking])
+
+
+@pytest.fixture
+def graph(team):
+    return build_graph(team, checkpointer=InMemorySaver())
 
 
 async def whole(graph, given, **options):
@@ -89,3 +98,58 @@ async def test_a_call_without_a_thread_is_told_to_name_one(graph, way, where, tm
         bound = graph.with_config(THREAD)
         state = await way(bound, "What is it?", config={})
         assert state["outcome"] == "answered"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"messages": [("user", "Go.")], "plann": PLAN}, "no field `plann`. Did you mean plan?"),
+        ({"task": "Go."}, "no field `task`. Known are: `messages`, `plan`"),
+        ({"plan": PLAN, "settings": {}}, r"no field `settings`. .* settings=RunSettings\("),
+    ],
+)
+async def test_a_field_that_no_run_takes_is_refused_and_not_left_out(team, given, told):
+    with pytest.raises(InputError, match=told):
+        await run(team, given)
+    async with open_runtime(team, storage=":memory:") as runtime:
+        with pytest.raises(InputError, match=told):
+            await runtime.run(given)
+
+
+@pytest.mark.parametrize("settings", ["always", Limits(max_rounds=1), 3])
+async def test_what_are_no_settings_is_refused_wherever_a_run_begins_or_goes_on(team, settings):
+    options = {"settings": settings}
+    with pytest.raises(ConfigurationError, match="settings: these are not the settings of a run"):
+        await run(team, {"plan": PLAN}, **options)
+    with pytest.raises(ConfigurationError, match="settings: "):
+        await anext(stream(team, {"plan": PLAN}, **options))
+    async with open_runtime(team, storage=":memory:") as runtime:
+        with pytest.raises(ConfigurationError, match="settings: "):
+            await runtime.start({"plan": PLAN}, **options)
+        assert await runtime.runs() == []
+        waiting = await runtime.run({"plan": PLAN})
+        with pytest.raises(ConfigurationError, match="settings: "):
+            await runtime.resume(waiting.run_id, **options)
+
+
+async def test_settings_may_be_a_mapping(team):
+    result = await run(team, {"plan": PLAN}, settings={"limits": {"max_rounds": 3}})
+    assert result.state["settings"].limits.max_rounds == 3
+    async with open_runtime(team, storage=":memory:") as runtime:
+        result = await runtime.run({"plan": PLAN}, settings={"limits": {"max_rounds": 3}})
+        assert result.state["settings"].limits.max_rounds == 3
+
+
+@pytest.mark.parametrize("run_id", ["", " ", "two\nlines", "x" * 201, 7])
+async def test_what_cannot_be_the_id_of_a_run_is_refused_before_anything_is_kept(team, run_id):
+    with pytest.raises(InputError, match=r"cannot name a run\. Give a text of one line"):
+        await run(team, {"plan": PLAN}, run_id=run_id)
+    async with open_runtime(team, storage=":memory:") as runtime:
+        with pytest.raises(InputError, match="cannot name a run"):
+            await runtime.start({"plan": PLAN}, run_id=run_id)
+        assert await runtime.runs() == []
+
+
+async def test_there_is_nothing_to_continue_where_nothing_is_kept(team):
+    with pytest.raises(InputError, match="nothing to continue"):
+        await run(team, None)

@@ -29,7 +29,7 @@ from replan.log.whole_results import whole_values
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider, close_connections
 from replan.runs.calling.compiled import services_in, shapes_of, tool_servers_of
-from replan.runs.calling.given_input import Input
+from replan.runs.calling.given_input import Input, checked_run_id, read_settings
 from replan.runs.calling.new_or_continued import Call
 from replan.runs.result import RunResult, T, result_of
 from replan.runs.running import run_graph, stream_graph
@@ -275,7 +275,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
         ModelCallError: The thinking or planning model could not be reached.
     """
     began = time.monotonic()
-    call = Call(input, settings, config or {}, run_id or "")
+    call = Call(input, read_settings(settings), config or {}, checked_run_id(run_id))
     graph = graph_of(with_output_type(team, output_type))
     # Other calls of a graph that was given may need its servers.
     async with nullcontext() if graph is team else open_tools(graph):
@@ -355,7 +355,7 @@ def stream(  # noqa: PLR0913 - what a run can be told
         ModelCallError: The thinking or planning model could not be reached.
     """
     config = (config or {}) if tokens else without_tokens(config or {})
-    call = Call(input, settings, config, run_id or "")
+    call = Call(input, read_settings(settings), config, checked_run_id(run_id))
     graph = graph_of(with_output_type(team, output_type))
     events = stream_graph(graph, call, stop=stop, grace=grace)
     return events if graph is team else _closing(graph, events)

@@ -27,7 +27,7 @@ from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.asked.steers import outcomes_of, settle_missed
 from replan.runs.calling.compiled import Graph, services_in, shapes_of
-from replan.runs.calling.given_input import Input
+from replan.runs.calling.given_input import Input, read_settings
 from replan.runs.calling.new_or_continued import Call, is_not_begun
 from replan.runs.calling.team_graph import alone
 from replan.runs.log.event_log import EventListener, EventLog
@@ -99,6 +99,10 @@ class RunJob:
     prior_events: tuple[Event, ...] = ()  # what a person did to it before
     # How its caller follows and stops it.
     following: Following = field(default_factory=Following)
+
+    def __post_init__(self) -> None:
+        # Settings of another type would be left out in silence.
+        object.__setattr__(self, "settings", read_settings(self.settings))
 
     @property
     def run_id(self) -> str:

@@ -31,7 +31,7 @@ from replan.runs.asked.steers import (
     refuse_second_edit,
 )
 from replan.runs.calling.compiled import services_in
-from replan.runs.calling.given_input import Input
+from replan.runs.calling.given_input import Input, checked_run_id
 from replan.runs.calling.team_graph import alone
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
@@ -158,7 +158,7 @@ class Runtime(Generic[T_co]):
             StorageError: It cannot be stored.
         """
         run_input = new_input(self._resources.graph, input)
-        run_id = run_id or self._resources.new_id()
+        run_id = checked_run_id(run_id) or self._resources.new_id()
         now = self._resources.clock()
         record = RunRecord(
             run_id=run_id,

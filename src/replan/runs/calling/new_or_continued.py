@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.types import Command, Interrupt, StateSnapshot
 
+from replan.base.langgraph_inside.tasks import inherited_config
 from replan.base.texts.storable import unstorable
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
@@ -29,6 +30,12 @@ from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.person.reviews import holds_review
 from replan.state.person.waiting import addressed
+
+NOTHING_TO_CONTINUE = (
+    "There is nothing to continue: the state of this team's runs is not kept. Give a request; or "
+    "give the team a storage, such as open_runtime(team, storage=...), and resume a run by its id."
+)
+"""The error for no input, where no run can be continued."""
 
 _BEGIN = "begin"  # the node that begins a run
 
@@ -94,6 +101,8 @@ async def prepared(graph: Graph, call: Call) -> Call:
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
     call = replace(call, name=name, input=with_request(call.input))
     check_call(graph, call)
+    if call.input is None and not graph.checkpointer and inherited_config.get() is None:
+        raise InputError(NOTHING_TO_CONTINUE)
     if graph.checkpointer and not isinstance(call.input, Command | None):
         call = await _continued_if_same(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
