@@ -1,11 +1,13 @@
 """The server through MCP's own client: a team is a tool."""
 
+import asyncio
+
 import pytest
 from mcp import MCPError, types
 
 from replan import Host, Specialist, Team, ask_user
 from replan.testing import ScriptedModel, always
-from served import as_, served, tokens_of, tools_of
+from served import as_, rested, served, tokens_of, tools_of
 
 PLAN = "# Hall\n\n- [ ] 1. Paint the hall @painter\n- [ ] 2. Dry it @painter (after 1)\n"
 END = always("---\nverdict: complete\n---\nThe hall is painted.")
@@ -110,6 +112,31 @@ async def test_an_answer_counts_once_and_another_one_to_what_it_answered_is_refu
             assert (await answered("blue")).content[0].text == "The hall is painted."
         refused = await answered("red")
         assert (refused.is_error, "does not wait" in refused.content[0].text) == (True, True)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_call_that_its_client_gives_up_is_stopped(mode):
+    at_work, never = asyncio.Event(), asyncio.Event()
+
+    async def paint(_):
+        at_work.set()
+        await never.wait()
+
+    member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    held_up = Team(host=Host(model=ScriptedModel({"feedback": END})), specialists=[member])
+    arguments = {"task": "Paint the hall.", "plan": PLAN}
+    async with served({"town": held_up}, grace=0.1) as client:
+        async with tools_of(client, mode=mode) as mcp:
+            call = asyncio.ensure_future(mcp.call_tool("town", arguments))
+            await at_work.wait()
+            call.cancel()
+            await asyncio.wait({call})
+            (begun,) = (await client.get("/runs")).json()["runs"]
+            run = await rested(client, begun["run_id"])
+        assert (run["outcome"], run["reason"].startswith("it was stopped by")) == (
+            "interrupted",
+            True,
+        )
 
 
 async def test_a_call_that_is_too_large_or_cannot_be_kept_is_told_why():

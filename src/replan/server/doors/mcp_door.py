@@ -4,6 +4,7 @@ A client that cannot ask its user gets the question as the result. What a person
 never answered by the model that called the tool.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -12,6 +13,7 @@ from itertools import chain, count
 from typing import Any, cast
 
 import mcp_types
+from anyio import CancelScope
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
@@ -173,6 +175,18 @@ class _Door:
             begun = await self._continue(exchange, params)
         else:
             begun = await exchange.begin(_input(params.arguments or {}))
+        try:
+            return await self._until_told(exchange, begun)
+        except asyncio.CancelledError:
+            # Whoever gives a call up never hears of its run, and may call again.
+            with CancelScope(shield=True):
+                await self._stop(begun)
+            raise
+
+    async def _until_told(
+        self, exchange: Exchange, begun: Begun
+    ) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
+        """Wait until a run rests, ask what it asks, and go on until there is a result."""
         while True:
             end = await self._wait_for_rest(exchange, begun)
             report = end.report
@@ -184,6 +198,13 @@ class _Door:
             if all(answer is None for answer in answers.values()):
                 return self._result_of(end)
             begun = await self._answer(exchange, report, answers)
+
+    async def _stop(self, begun: Begun) -> None:
+        """Stop a run that is still at work."""
+        report = await begun.run.report()
+        if report.outcome == "running":
+            runtime = self.served.runtime_of(report)
+            await runtime.stop(report.run_id, by=self.who.person)
 
     async def _continue(self, exchange: Exchange, params: mcp_types.CallToolRequestParams) -> Begun:
         record = await self.served.record_of(params.request_state or "", self.who)
