@@ -31,7 +31,7 @@ ASKS = {
 
 
 class Bench:
-    """Steps that say what they did; the first waits where it is told to."""
+    """Steps that say what they did, and wait where they are told to."""
 
     def __init__(self):
         self.did, self.at_work, self.leave = [], asyncio.Event(), asyncio.Event()
@@ -43,8 +43,9 @@ class Bench:
         await self.leave.wait()
         return f"did {context.task_description}"
 
-    def paint(self, context):
+    async def paint(self, context):
         colour = ask_user(f"Which colour for {context.task_description}?")
+        await self.leave.wait()
         return f"{context.task_description} is {colour}"
 
     def team(self, script=None, **options):
@@ -156,8 +157,8 @@ async def test_an_answer_comes_while_other_steps_are_at_work(bench, where):
 
 async def test_of_two_answers_at_once_the_first_counts_and_the_other_is_refused(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
-        waits = await runtime.run({"plan": f"{ASKS['plan']}- [ ] 4. Dust @worker (after 1)\n"})
-        # So that the run is at work when the other answers come.
+        waits = await runtime.run(ASKS)
+        # So that the painters are at work when the other answers come.
         bench.leave.clear()
         blue = await runtime.answer(waits.run_id, {"1": "blue", "2": "grey"}, by="eva")
         with pytest.raises(InputError, match="by eva, came before this one"):
