@@ -649,12 +649,16 @@ class StepElsewhereError(ReplanError):
     Attributes:
         queue: The queue.
         is_transient: Whether another attempt can help.
+        is_busy: Whether a server was too busy there, or not reached.
         is_cut_off: Whether it was stopped in the middle, so that its outcome is unknown.
     """
 
-    def __init__(self, queue: str, reason: str, *, is_transient: bool, is_cut_off: bool) -> None:
+    def __init__(
+        self, queue: str, reason: str, *, is_transient: bool, is_busy: bool, is_cut_off: bool
+    ) -> None:
         self.queue = queue
         self.is_transient = is_transient
+        self.is_busy = is_busy
         self.is_cut_off = is_cut_off
         super().__init__(f"At a worker of the queue '{queue}': {reason}")
 

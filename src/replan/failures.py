@@ -108,6 +108,8 @@ def is_busy(error: BaseException) -> bool:
     # Less than `is_transient`: it is unknown whether waiting helps with unknown errors.
     if not is_transient(error):
         return False
+    if isinstance(error, StepElsewhereError):
+        return error.is_busy
     status = status_of(error)
     if status is not None:
         return status != _NOT_IMPLEMENTED

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 from pydantic import Field, JsonValue
 
 from replan.base.values import Value
+from replan.errors import LimitReachedError
 from replan.state.limits import OnDoubt, RunSettings
 from replan.state.questions import Question, QuestionKind
 from replan.state.results import ExecutionContext
@@ -34,6 +35,31 @@ class AskedElsewhere(Value):
     place: str = ""
 
 
+class Refusal(Value):
+    """A limit that kept a call of the other process from being made."""
+
+    limit: str
+    value: float
+    scope: str
+    reason: str = ""
+    wants: float = 0.0
+    kept: float = 0.0
+
+    @classmethod
+    def of(cls, error: LimitReachedError) -> "Refusal":
+        """What an error says, in a form that can be sent."""
+        return cls(**{name: getattr(error, name) for name in cls.model_fields})
+
+    @property
+    def error(self) -> LimitReachedError:
+        """The error, as the other process had it."""
+        error = LimitReachedError(
+            self.limit, self.value, self.scope, wants=self.wants, kept=self.kept
+        )
+        error.reason = self.reason
+        return error
+
+
 class StepOutcome(Value):
     """The outcome of an attempt that another process made."""
 
@@ -46,8 +72,9 @@ class StepOutcome(Value):
     asked: tuple[AskedElsewhere, ...] = ()
     error: str = ""  # why it failed
     is_transient: bool = True  # whether another attempt can help
-    # The limit that it reached, with its value and whose it is.
-    limit: tuple[str, float, str] = ("", 0.0, "")
+    is_busy: bool = False  # whether one helps only after a while, since a server was busy
+    # The limit that it reached, or that its work went on without: then its result is a part.
+    refusal: Refusal | None = None
     used: TokenCount = TokenCount()  # what its calls of models used
     attempt: int = 0
 

@@ -17,15 +17,14 @@ from replan.base.values import restored
 from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import BaseEvent, MemorySummary, MessageText, ModelCompleted, ModelInvoked
-from replan.failures import describe, is_transient
+from replan.failures import describe, is_busy, is_transient
 from replan.log.labels import QUEUE
 from replan.log.run_log import RunLog
 from replan.log.transcript import Transcript
 from replan.models.retries import tries_of
 from replan.models.spending.deadline import was_cut_off
-from replan.models.spending.meter import Meter
 from replan.ports.ask_user import Waiting
-from replan.ports.elsewhere import StepJob, StepOutcome
+from replan.ports.elsewhere import Refusal, StepJob, StepOutcome
 from replan.ports.storage import Storage
 from replan.runs.stopping import put_an_end_to
 from replan.specialists.services import Services
@@ -242,7 +241,11 @@ async def run_queued_step(
     attempt = _step_work(job, services, tell)
     end = await _end_of(attempt)
     questions = tuple(attempt.asker.listed)
-    return end.replace(asked=questions, used=attempt.meter.count, attempt=job.context.attempt)
+    meter = attempt.meter
+    refusal = end.refusal or (Refusal.of(meter.refused) if meter.refused else None)
+    return end.replace(
+        asked=questions, used=meter.count, refusal=refusal, attempt=job.context.attempt
+    )
 
 
 def _step_work(job: StepJob, services: Services, tell: Callable[[BaseEvent], None]) -> StepWork:
@@ -270,7 +273,6 @@ def _step_work(job: StepJob, services: Services, tell: Callable[[BaseEvent], Non
 
 
 async def _end_of(attempt: StepWork) -> StepOutcome:
-    meter = attempt.meter
     try:
         result = await attempt.result(attempt.specialist.run)
     except Waiting:
@@ -280,18 +282,17 @@ async def _end_of(attempt: StepWork) -> StepOutcome:
         fix = "Ask with replan.ask_user, or let the specialist have no queue."
         return StepOutcome(how="failed", error=f"{problem} {fix}", is_transient=False)
     except Exception as error:  # noqa: BLE001 - whatever it is, the run is told
-        return _end_of_failure(error, meter)
+        return _end_of_failure(error)
     if attempt.asker.asked:
         return StepOutcome(how="asked")
-    if meter.refused is not None and result.is_failed:
-        return _end_of_failure(meter.refused, meter)
     return StepOutcome(how="result", result=result_as_json(result))
 
 
-def _end_of_failure(error: Exception, meter: Meter) -> StepOutcome:
-    limit = error if isinstance(error, LimitReachedError) else meter.refused
-    if limit is not None:
-        return StepOutcome(how="limit", limit=(limit.limit, limit.value, limit.scope))
+def _end_of_failure(error: Exception) -> StepOutcome:
+    if isinstance(error, LimitReachedError):
+        return StepOutcome(how="limit", refusal=Refusal.of(error))
     can_help = is_transient(error) and tries_of(error) < TRIES
     how = "cut off" if was_cut_off(error) else "failed"
-    return StepOutcome(how=how, error=describe(error), is_transient=can_help)
+    return StepOutcome(
+        how=how, error=describe(error), is_transient=can_help, is_busy=is_busy(error)
+    )

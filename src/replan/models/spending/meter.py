@@ -175,10 +175,11 @@ class Meter(Allowance):
         self.idle = math.inf
         self._account.spends_elsewhere()
 
-    def count_elsewhere(self, used: TokenCount) -> None:
-        """Count calls that another process made, and charged."""
+    def count_elsewhere(self, used: TokenCount, refused: LimitReachedError | None) -> None:
+        """Count calls that another process made, and charged, and take what it was refused."""
         with self._guard:
             self._used.append(used)
+        self._refused = self.refused or refused
 
     @property
     def refused(self) -> LimitReachedError | None:

@@ -4,9 +4,10 @@ from contextlib import ExitStack
 from typing import cast
 
 from replan.base.values import adapter, restored
-from replan.errors import LimitReachedError, StepElsewhereError
+from replan.errors import StepElsewhereError
 from replan.events.emitter import Emitter
 from replan.events.types import Event
+from replan.events.warnings import warnings_in
 from replan.models.spending.meter import Meter
 from replan.ports.ask_user import Waiting
 from replan.ports.elsewhere import StepJob, StepOutcome, StepQueue
@@ -35,22 +36,29 @@ async def attempt_elsewhere(
         end = await elsewhere.make_attempt(
             queue, job, lambda event: _report(event, emitter), in_queue.close
         )
-    meter.count_elsewhere(end.used)
+    refused = end.refusal and end.refusal.error
+    meter.count_elsewhere(end.used, refused)
     _ask_again(end)
     match end.how:
         case "result":
             return restored(SpecialistResult, end.result)
-        case "limit":
-            raise LimitReachedError(*end.limit)
+        case "limit" if refused is not None:
+            raise refused
         case _:
             raise StepElsewhereError(
-                queue, end.error, is_transient=end.is_transient, is_cut_off=end.how == "cut off"
+                queue,
+                end.error,
+                is_transient=end.is_transient,
+                is_busy=end.is_busy,
+                is_cut_off=end.how == "cut off",
             )
 
 
 def _report(event: object, emitter: Emitter) -> None:
     """Report an event of the other process as one of this run."""
-    emitter.pass_on(adapter(Event).validate_python(event))
+    told = adapter(Event).validate_python(event)
+    emitter.warnings.extend(text for text in warnings_in(told) if text not in emitter.warnings)
+    emitter.pass_on(told)
 
 
 def _ask_again(end: StepOutcome) -> None:
