@@ -20,7 +20,12 @@ from replan.base.langgraph_inside.callbacks import (
     makes_langchain_stream,
     reported_inside_only,
 )
-from replan.base.langgraph_inside.models import is_of_openai, provider_of, streams_itself
+from replan.base.langgraph_inside.models import (
+    is_of_openai,
+    provider_of,
+    streams_itself,
+    whole_reply,
+)
 from replan.base.texts.storable import well_formed
 from replan.errors import ReplanError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_transient
@@ -262,7 +267,7 @@ class _ReplyRequest:
             config = self._begin(leave, model)
             try:
                 leave.reply = message = _well_formed(
-                    await model.ainvoke(list(self.messages), config)
+                    await whole_reply(model, self.messages, config)
                 )
             except Exception as error:
                 # A proxy ends connections that are silent for long.

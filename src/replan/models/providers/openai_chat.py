@@ -4,7 +4,7 @@ import json
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -41,6 +41,8 @@ class OpenAIChat(ChatOpenAI):
     - A whole reply without a role is the model's.
     - Arguments of a call that are an object are JSON, and marks in the name of a tool are removed.
     """
+
+    asks_no_other_model: ClassVar[bool] = True
 
     _server: _Server = PrivateAttr(default_factory=_Server)
 
