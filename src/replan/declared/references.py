@@ -1,8 +1,9 @@
 """Import an object by `module:function`, from installed packages or the file's own folder."""
 
 import importlib
+import re
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
@@ -15,6 +16,11 @@ from pydantic_core import PydanticCustomError
 
 from replan.declared.fields import field_error
 from replan.failures import describe
+
+_WORD = re.compile(r"\w+")
+_DEFINED = re.compile(r"(?m)^(?:async +)?(?:def|class) +(\w+)")
+_DEFINES_UNSEEN = {"__getattr__", "exec", "globals", "setattr", "vars"}
+"""Words of a module that may have names which its source does not contain."""
 
 _FORM = "Write module:function, as in team_tools:search."
 
@@ -33,11 +39,14 @@ def import_object(reference: str, folder: Path | None) -> Any:
 
 def stand_in(reference: str, folder: Path) -> Callable[..., Any]:
     """Return something in place of what a reference names, without running any code of it."""
-    module_name, _ = _module_and_attribute(reference)
+    module_name, attribute = _module_and_attribute(reference)
     top = module_name.partition(".")[0]
     importlib.invalidate_caches()
-    if PathFinder.find_spec(top, [str(folder)]) is None and find_spec(top) is None:
+    own = PathFinder.find_spec(top, [str(folder)])
+    if own is None and find_spec(top) is None:
         raise _no_module(module_name, folder)
+    if own is not None and own.origin is not None and module_name == top:
+        _check_mentioned(attribute, module_name, Path(own.origin))
 
     # A tool must have a docstring.
     def not_imported(request: str) -> str:
@@ -46,6 +55,17 @@ def stand_in(reference: str, folder: Path) -> Callable[..., Any]:
 
     not_imported.__name__ = name_in(reference)
     return not_imported
+
+
+def _check_mentioned(attribute: str, module_name: str, path: Path) -> None:
+    """Refuse a name that the source of a module does not contain, so that nothing can define it."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return  # only an import can tell
+    words, name = set(_WORD.findall(source)), attribute.partition(".")[0]
+    if name not in words and not words & _DEFINES_UNSEEN and " import *" not in source:
+        raise _no_such_name(module_name, attribute, name, _DEFINED.findall(source))
 
 
 def name_in(reference: str) -> str:
@@ -112,9 +132,14 @@ def _no_attribute(
 ) -> PydanticCustomError:
     if not isinstance(error, AttributeError):
         return _broken(module.__name__, error)
-    public = [name for name in dir(module) if not name.startswith("_")]
-    near = get_close_matches(part, public, 1)
-    reason = f"The module '{module.__name__}' has no '{attribute}'."
+    return _no_such_name(module.__name__, attribute, part, dir(module))
+
+
+def _no_such_name(
+    module_name: str, attribute: str, part: str, names: Iterable[str]
+) -> PydanticCustomError:
+    near = get_close_matches(part, [name for name in names if not name.startswith("_")], 1)
+    reason = f"The module '{module_name}' has no '{attribute}'."
     fix = f"Did you mean {near[0]}?" if near else "Check the name of the function."
     return field_error("no_function", reason, fix)
 

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from cases import cases_of
+from replan.errors import TeamFileError
 
 CASES = cases_of(__file__)
 
@@ -58,6 +59,30 @@ def test_what_cannot_be_imported_is_told_with_the_reason(mistakes, module, refer
     assert mistake.code == code
     assert mistake.field == "specialists[0].run"
     assert words in str(mistake)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_found"),
+    [
+        ("def works(context): return ''\n", False),
+        ("# here is no work\n", True),  # a comment may be what makes it
+        ("from elsewhere import work\n", True),
+        ("from elsewhere import *\n", True),
+        ("globals().update(made())\n", True),
+        ("def __getattr__(name): return name\n", True),
+        ("def\n", False),
+    ],
+)
+def test_a_name_that_a_module_does_not_contain_is_found_missing_without_an_import(
+    read, module, source, is_found
+):
+    module("seen_only", source)
+    if is_found:
+        read(running("seen_only:work"), imports=False)
+        return
+    with pytest.raises(TeamFileError, match="the module 'seen_only' has no 'work'"):
+        read(running("seen_only:work"), imports=False)
+    assert "seen_only" not in sys.modules
 
 
 def test_a_module_whose_name_is_taken_is_an_error_and_not_another_module(mistakes, module):
