@@ -12,7 +12,16 @@ from replan.base.own_loop import run_in_own_loop, until_signalled
 from replan.errors import ConfigurationError
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
-from replan.server.app import Part, open_application
+
+try:
+    from replan.server.app import Part, open_application
+except ModuleNotFoundError as error:
+    message = (
+        f"open_server needs the extra 'server': {error.name} is not installed. Install it: "
+        "pip install 'replan[server]'"
+    )
+    raise ModuleNotFoundError(message, name=error.name) from error
+
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
 from replan.server.listening import HEADER_SECONDS, bind_socket, listening

@@ -1,6 +1,8 @@
 """The program around its commands: help, short options, completion."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -49,6 +51,13 @@ def test_a_shell_completes_commands_and_options():
     assert completed("ru") == ["run", "runs"]
     assert completed("run", "--pl") == ["--plan-out", "--plain"]
     assert completed("run", "--approve", "al") == ["always"]
+
+
+def test_a_name_that_needs_an_extra_says_what_to_install():
+    code = "import sys; sys.modules['fastapi'] = None; from replan import open_server"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    told = "open_server needs the extra 'server': fastapi is not installed. Install it: pip install"
+    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {told} 'replan[server]'"
 
 
 def test_a_command_without_its_extra_says_what_to_install():
