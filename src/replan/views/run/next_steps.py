@@ -71,7 +71,7 @@ def _ways(report: RunReport, option: str) -> list[str]:
         from replan.views.run.open_asks import ways_to_answer  # noqa: PLC0415 - imports LangGraph
 
         others = len(report.pending_questions) - len(report.unanswered)
-        return ways_to_answer(report.unanswered, resume, others)
+        return ways_to_answer(report.unanswered, resume, others, is_noted=False)
     if not report.is_over:
         by = report.fold.stopped.by if report.fold.stopped else ""
         is_stopped = report.outcome == "interrupted" and not report.is_killed and by

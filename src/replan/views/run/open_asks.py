@@ -33,27 +33,39 @@ def pending_lines(asks: Sequence[Question], evidence: Sequence[Evidence]) -> lis
     return [*lines, *(line for known in evidence[:1] for line in failed_lines(known))]
 
 
-def ways_to_answer(asks: Sequence[Question], resume: str, others: int = 0) -> list[str]:
+def ways_to_answer(
+    asks: Sequence[Question], resume: str, others: int = 0, *, is_noted: bool = True
+) -> list[str]:
     """The commands that answer; the last one lets the work go on.
 
     Of several things that are asked, each decision is one command: none is made in passing.
-    Beside so many `others`, which are answered, each is named.
+
+    Args:
+        asks: What is asked.
+        resume: The command that resumes the run.
+        others: How many others are answered; beside them each is named.
+        is_noted: Whether it is noted that the person is shown them; else a decision takes its key.
     """
     many = len(asks) + others
-    options = "".join(_option(ask, many) for ask in asks)
-    more = [way for ask in asks for way in _other_ways(ask, many)]
+    keys = ["" if many == 1 and (is_noted or not ask.is_decision) else ask.key for ask in asks]
+    options = "".join(_option(ask, key) for ask, key in zip(asks, keys, strict=True))
+    more = [
+        way
+        for ask, key in zip(asks, keys, strict=True)
+        for way in _other_ways(ask, key, "it" if many == 1 else key)
+    ]
     ways = [f"{what} with: {resume} {option}" for what, option in more]
     if len(asks) > 1 and any(ask.is_decision for ask in asks):
-        own_ways = [f"{_verb(ask)} {ask.key} with: {resume}{_option(ask, many)}" for ask in asks]
+        own_ways = [f"{_verb(ask)} {ask.key} with: {resume}{_option(ask, ask.key)}" for ask in asks]
         return [*ways, *own_ways]
     is_told = len(asks) == 1 and asks[0].kind == "unknown_outcome"
     when = ("if it happened, " if is_in_doubt(asks[0]) else "if not, ") if is_told else ""
     return [*ways, f"{when}continue with: {resume}{options}"]
 
 
-def _other_ways(ask: Question, many: int) -> Iterator[tuple[str, str]]:
+def _other_ways(ask: Question, key: str, named: str) -> Iterator[tuple[str, str]]:
     """What else can be answered, and the option of the terminal that does."""
-    named, key = ("it", "") if many == 1 else (ask.key, f"{ask.key}=")
+    key = f"{key}=" if key else ""
     match ask.kind:
         case "approval":
             yield f"reject {named}", f'--answer "{key}reject: WHY"'
@@ -80,9 +92,9 @@ def _leads(ask: Question) -> list[str]:
 _WORDS = {"approval": "approve", PLAN: "approve", "unknown_outcome": "it is done: RESULT"}
 
 
-def _option(ask: Question, many: int) -> str:
+def _option(ask: Question, key: str) -> str:
     word = _WORDS.get(ask.kind, "") or _text_for(ask)
-    answer = word if many == 1 else f"{ask.key}={word}"
+    answer = f"{key}={word}" if key else word
     return f' --answer "{answer}"' if " " in answer else f" --answer {answer}"
 
 
