@@ -21,7 +21,9 @@ from replan import (
     build_graph,
     run,
     stream,
+    waiting_for,
 )
+from replan.ports.run_context import here
 from replan.testing import ScriptedModel, always
 from scripts import COMPLETE, THREAD
 from states import state_of
@@ -93,6 +95,62 @@ async def test_a_team_inside_of_a_team_has_its_own_settings():
     )
     assert state["settings"].limits.max_steps == 1
     assert seen == [("completed", 100)]
+
+
+def as_specialist(inner):
+    return Specialist("a", "Delegates.", invokable=inner, effects="pure")
+
+
+def as_function(inner):
+    async def delegate(context, config):
+        return await inner.ainvoke({"messages": [("user", context.task_description)]}, config)
+
+    return Specialist("a", "Delegates.", run=delegate, effects="pure")
+
+
+def broken(context):
+    if context.plan_step.id == 2:
+        raise ValueError("no such house")
+    here().warn("The wall was wet.")
+    return "done"
+
+
+@pytest.mark.parametrize("way", [as_specialist, as_function])
+@pytest.mark.parametrize(
+    ("settings", "answers", "status", "why"),
+    [
+        ({}, [], "partial", "ended 'partial'; step 2: ValueError: no such house"),
+        ({"limits": Limits(max_rounds=1, max_stalls=1)}, [], "partial", "step 2: ValueError"),
+        ({"approval": "plan"}, ["reject"], "failed", "ended 'rejected'"),
+    ],
+)
+async def test_a_step_is_no_better_than_the_run_of_the_team_that_did_it(
+    way, settings, answers, status, why
+):
+    model = ScriptedModel({"think": always(PLAN), "feedback": always(COMPLETE)})
+    worker = Specialist("a", "Works.", run=broken, effects="pure")
+    inner = build_graph(Team(Host(model), [worker], **settings))
+    judge = ScriptedModel({"feedback": always(COMPLETE)})
+    outer = build_graph(Team(Host(judge), [way(inner)]), checkpointer=InMemorySaver())
+    result = await run(outer, {"plan": "- [ ] 1. Hand it on @a\n"}, config=THREAD)
+    for answer in answers:
+        (asked,) = waiting_for(result.state)
+        result = await run(outer, Command(resume={asked.key: answer}), config=THREAD)
+    (done,) = result.results.of(1)
+    assert (result.outcome, done.status) == ("partial", status)
+    assert why in result.plan.step(1).feedback
+    assert ("The wall was wet." in result.warnings) is (status == "partial")
+
+
+async def test_a_result_that_a_limit_of_its_team_cut_says_so():
+    model = ScriptedModel({"think": always(PLAN), "feedback": always(COMPLETE)})
+    worker = Specialist("a", "Works.", run=lambda context: "done", effects="pure")
+    inner = build_graph(Team(Host(model), [worker], limits=Limits(max_steps=1)))
+    judge = ScriptedModel({"feedback": always(COMPLETE)})
+    result = await run(Team(Host(judge), [as_specialist(inner)]), {"plan": "- [ ] 1. It @a\n"})
+    (done,) = result.results.of(1)
+    assert (done.status, done.cut) == ("success", "max_steps")
+    assert done.marked_text.startswith("[Incomplete: the limit max_steps was reached.]")
 
 
 async def test_a_saver_of_the_graph_around_it_is_no_reason_to_warn(caplog, monkeypatch):

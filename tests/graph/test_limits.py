@@ -225,8 +225,12 @@ async def test_an_inner_run_that_made_do_with_a_shorter_prompt_has_done_its_step
 async def test_an_inner_run_that_met_a_limit_of_its_specialist_gives_a_result_that_says_so():
     events = await events_of(nested(of={"limits": Budget(max_model_calls=2)}), plan_of(1, "b"))
     last, told = ending(events)
-    assert (last.outcome, told) == ("completed", [("max_model_calls", 2)])
+    assert (last.outcome, told) == ("partial", [("max_model_calls", 2)])
     (done,) = [event for event in events if event.type == "specialist_completed"]
+    assert (done.result.status, "of specialist b is reached" in done.result.error) == (
+        "partial",
+        True,
+    )
     assert done.result.marked_text.startswith(
         "[Incomplete: the limit max_model_calls was reached.]"
     )

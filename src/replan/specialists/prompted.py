@@ -28,6 +28,7 @@ from replan.prompts.sections import (
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.returned_values import (
+    as_its_run_ended,
     message_of,
     messages_of,
     result_in,
@@ -69,6 +70,18 @@ class PromptedSpecialist:
             asked, context = self.shape.instruction, context.replace(expected_format="json")
         messages = await self._messages(context, asked, config)
         answer = await self.answer(messages, config)
+        result = await self._read(answer, messages, asked, context, config)
+        return as_its_run_ended(result, answer)
+
+    async def _read(
+        self,
+        answer: object,
+        messages: list[BaseMessage],
+        asked: str,
+        context: ExecutionContext,
+        config: RunnableConfig,
+    ) -> SpecialistResult:
+        """The result in an answer, which is requested again if it cannot be used."""
         if self.shape is not None and (structured := structured_in(answer)) is not None:
             return shaped_result(structured, self.shape)
         message = message_of(answer)

@@ -8,10 +8,17 @@ from langchain_core.prompt_values import PromptValue
 from replan.base.texts.storable import storable_text
 from replan.base.values import fields_in
 from replan.models.reply_end import ReplyEnd, end_of
+from replan.plan.model import TaskPlan
 from replan.ports.run_context import here
 from replan.replies.readings import read_specialist
 from replan.replies.shape import MisshapenError, Shape, as_text
+from replan.state.outcomes import INCOMPLETE
 from replan.state.results import ExecutionStatus, SpecialistResult
+
+_OF_A_RUN = {"run_id", "outcome", "current_plan"}
+"""Keys by which the state of a team is known."""
+
+_MOST_NAMED = 3  # failed steps of such a run that an error names
 
 _REASONING = ("reasoning_content", "reasoning")
 
@@ -49,8 +56,8 @@ def result_of(answer: object) -> SpecialistResult:
     if isinstance(answer, SpecialistResult):
         return answer
     message = message_of(answer)
-    result = AIMessage(storable_text(message.text), id=message.id)
-    return SpecialistResult(result=result, cut=end_of(message).cut)
+    said = AIMessage(storable_text(message.text), id=message.id)
+    return as_its_run_ended(SpecialistResult(result=said, cut=end_of(message).cut), answer)
 
 
 def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
@@ -68,6 +75,35 @@ def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
 def structured_in(answer: object) -> object:
     """The structured response of a LangChain or LangGraph agent; None without one."""
     return fields_in(answer).get("structured_response")
+
+
+def as_its_run_ended(result: SpecialistResult, answer: object) -> SpecialistResult:
+    """The result of a team's graph, which is no better than the end of its run.
+
+    Args:
+        result: What its answer says.
+        answer: What was returned; of anything but a team, the result stays as it is.
+    """
+    state = fields_in(answer)
+    if not state.keys() >= _OF_A_RUN:
+        return result
+    for text in cast("list[str]", state.get("warnings") or ()):
+        here().warn(text)
+    outcome, limit = state["outcome"], str(state.get("limit_reached") or "")
+    if outcome not in (*INCOMPLETE, "rejected"):
+        return result
+    plan: TaskPlan | None = state.get("current_plan")
+    failed = [each for each in (plan.steps if plan else ()) if each.feedback][:_MOST_NAMED]
+    if outcome == "partial" and limit and not failed:
+        return result.replace(cut=result.cut or limit)
+    # A limit is not the work's own failure, and may be one of the run around it.
+    is_part = outcome == "partial" or bool(limit)
+    status = ExecutionStatus.PARTIAL if is_part else ExecutionStatus.FAILED
+    reasons = [f"the limit {limit} was reached"] if limit else []
+    reasons += [f"step {each.id}: {each.feedback}" for each in failed]
+    error = "; ".join([f"the run of the team ended '{outcome}'", *reasons])
+    # Its steps had attempts of their own.
+    return result.replace(status=status, error=error, retry=False)
 
 
 def _with_text(result: SpecialistResult) -> SpecialistResult:

@@ -56,6 +56,7 @@ from replan.specialists.steps.on_record import digest_of_text
 from replan.specialists.steps.permission import permission_to_begin
 from replan.specialists.steps.queued_step import attempt_elsewhere
 from replan.specialists.steps.step_record import Asker, StepRecord
+from replan.state.cuts import CUTS
 from replan.state.knowledge import Source
 from replan.state.limits import MOST_RETRIES, TRIES, LimitHit, Limits, RunSettings
 from replan.state.outcomes import AttemptOutcome
@@ -477,7 +478,7 @@ class Attempts:
         """Mark a partial result of work whose calls a limit refused, such as an inner run."""
         if limit is None or result.is_failed:
             return result
-        result = result.replace(cut=result.cut or limit.limit)
+        result = result.replace(cut=result.cut if result.cut in CUTS else limit.limit)
         if limit.scope != RUN:
             self._report_limit(limit)
             return result
