@@ -8,6 +8,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -26,7 +27,11 @@ from replan.storage.serializer import strict_serializer
 class _Kept:
     log: RunLog = field(default_factory=memory_log)
     accounts: Accounts = field(default_factory=Accounts)
-    threads: MemoryThreads = field(default_factory=MemoryThreads)
+
+    @cached_property
+    def threads(self) -> MemoryThreads:
+        """Those of pipelines; few calls have any."""
+        return MemoryThreads()
 
 
 _kept: ContextVar[_Kept] = ContextVar("replan_call")
@@ -46,6 +51,9 @@ class CallThreads:
     def own(self) -> MemoryThreads:
         """Those of this call: two calls with the same run never meet."""
         return _kept.get().threads
+
+    async def closed(self, _: str) -> None:
+        """Forget nothing: they go with their call."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_kept.get().threads, name)

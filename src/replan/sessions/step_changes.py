@@ -24,11 +24,12 @@ def step_changes(
         state: The state of the run after the turn.
         before: The run that the turn continued, or None.
     """
-    plan = plan_of(state)
-    waits = places, _ = waits_of(plan.steps)
     found = newest_results(state).values()
     done = [result for result in found if result.project_state and not result.is_failed]
     new = [result for result in done if not _is_recorded(result, before)]
+    if not new:
+        return {}, []
+    waits = places, _ = waits_of(plan_of(state).steps)
     new.sort(
         key=lambda result: (result.round, places.get(result.step_id, -1), result.specialist_name)
     )

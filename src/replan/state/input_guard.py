@@ -102,7 +102,7 @@ class InputGuard(EphemeralValue[Any]):
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore input, which was checked when it came."""
         twin = self.copy()
-        twin.value = EphemeralValue[Any](GraphInput).from_checkpoint(checkpoint).value
+        twin.value = checkpoint
         return twin
 
     def update(self, values: Sequence[Any]) -> bool:

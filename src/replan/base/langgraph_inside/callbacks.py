@@ -14,7 +14,11 @@ from langchain_core.callbacks import (
 )
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
+from langchain_core.runnables.config import (
+    ensure_config,
+    get_callback_manager_for_config,
+    var_child_runnable_config,
+)
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
 T = TypeVar("T")
@@ -80,9 +84,14 @@ class StreamRequest(BaseCallbackHandler):
 
 def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
     """The callbacks of a configuration, or of the current run."""
-    own = config.get("callbacks")
-    callbacks = (ensure_config().get("callbacks") if own is None else own) or []
+    callbacks = _callbacks_of(config)
     return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
+
+
+def _callbacks_of(config: RunnableConfig) -> list[BaseCallbackHandler] | BaseCallbackManager:
+    own = config.get("callbacks")
+    surrounding = var_child_runnable_config.get() if own is None else None
+    return (surrounding.get("callbacks") if surrounding else own) or []
 
 
 def reported_inside_only(
@@ -92,8 +101,7 @@ def reported_inside_only(
 
     A chat model that asks another one gives that the callbacks that its own call hands down.
     """
-    own = config.get("callbacks")
-    callbacks = (ensure_config().get("callbacks") if own is None else own) or []
+    callbacks = _callbacks_of(config)
     if isinstance(callbacks, BaseCallbackManager):
         manager = callbacks.copy()
     else:

@@ -59,9 +59,10 @@ class CheckpointIds:
             clock: Returns the time, with a time zone.
             name: Tells these ids from others of the same time.
         """
-        self.clock, self._name = clock, name
+        self.clock = clock
+        self._node = int.from_bytes(hashlib.sha256(name.encode()).digest()[:6])
         self._newest = 0  # the time of the newest id
-        self.newest = ""  # the id of the newest checkpoint
+        self.newest = ""  # the newest id
         self._turn = Lock()  # graphs may also work in threads
 
     def new(self, clock_seq: int) -> ids.UUID:
@@ -69,10 +70,11 @@ class CheckpointIds:
         now = min((self.clock() - _EPOCH) // _MICROSECOND * 10, _LATEST)
         with self._turn:
             self._newest = time = max(now, self._newest + 1)
-        node = hashlib.sha256(f"{self._name}/{time}".encode()).digest()[:6]
         high, low = time >> 12, time & 0x0FFF
-        number = high << 80 | low << 64 | (clock_seq & 0x3FFF) << 48 | int.from_bytes(node)
-        return ids.UUID(int=number, version=_TIMED)
+        number = high << 80 | low << 64 | (clock_seq & 0x3FFF) << 48 | self._node
+        made = ids.UUID(int=number, version=_TIMED)
+        self.newest = str(made)
+        return made
 
     @contextmanager
     def at_work(self) -> Generator[None]:
@@ -130,7 +132,6 @@ def _create_checkpoint(checkpoint: Any, *args: Any, **options: Any) -> Any:
     if checkpoint["id"] != maker.newest:
         maker.advance(_time_of(checkpoint["id"]))
     created = _langgraphs(checkpoint, *args, **options)
-    maker.newest = created["id"]
     return {**created, "ts": maker.clock().astimezone(UTC).isoformat()}
 
 

@@ -38,12 +38,14 @@ def check_input(run_input: Any, services: Services) -> None:
         kind = type(fields["plan"]).__name__
         raise InputError(f"The plan is a {kind}. Give the text of its document, in Markdown.")
     document = fields.get("plan") or ""
-    author = checked("plan_by", PlanAuthor | None, fields.get("plan_by"))
+    author: PlanAuthor | None = fields.get("plan_by")
+    if author is not None:
+        author = checked("plan_by", PlanAuthor, author)
     plan, _ = read_handed_plan(document, services, author)
     if plan is None and _is_blank(fields.get("messages")):
         raise InputError(NOTHING_TO_DO)
-    answers = checked("answers", dict[str, JsonValue] | None, fields.get("answers"))
-    if answers:
+    if fields.get("answers") is not None:
+        answers = checked("answers", dict[str, JsonValue], fields["answers"])
         answers_in_advance(answers, services.clock())
 
 
