@@ -14,15 +14,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import warm
 
 Moment = int | str
+_MOST = 60
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,13 @@ def lived_on(program: Program, life: Life, *moments: Moment) -> Any:
     return lived(program, life)
 
 
-def killed_everywhere(program: Program, life: Life, stride: int) -> Iterator[tuple[Life, Any]]:
-    """Kill a first life after every n-th write, a second one soon, and let a third end."""
-    for moment in count(1, stride):
-        own = replace(life, folder=life.folder / str(moment))
-        own.folder.mkdir()
-        if lived(program, replace(own, moment=moment)) is not None:
-            return
-        lived(program, replace(own, moment=1 + moment % 5))
-        yield own, lived(program, own)
+def lived_on_and_on(program: Program, life: Life, every: int) -> Any:
+    """Kill each life after its n-th write until one ends; give what it came to."""
+    for lives in range(_MOST):
+        if (ended := lived(program, replace(life, moment=every))) is not None:
+            assert lives > 1
+            return ended
+    raise AssertionError(f"no life gets further: {life.said}")
 
 
 def begun(program: Program, life: Life) -> warm.Process:

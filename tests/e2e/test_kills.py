@@ -2,12 +2,12 @@
 
 | subject | moments |
 |---|---|
-| a run that asks | of its writes every 17th (PostgreSQL: 37th), and behind rows of its log |
+| a run that asks | each 8th and each 11th write of a life (PostgreSQL: 17th), rows of its log |
 | a later run of a thread, before it has begun | of its writes the first four |
 | a run that ends, before a later one | behind its answer, before a checkpoint has it |
 | a run that asks, before it is exported | behind its question, before a checkpoint has it |
 | a run with two plans that are approved | behind each of its checkpoints |
-| a pipeline of four levels | of its writes every 11th (PostgreSQL: 13th) |
+| a pipeline of four levels | each third write of a life (PostgreSQL: fifth) |
 | a plan whose first step is done while it is written | at work, on record, written, in its round |
 | a run that is edited, or told something | each write of the edit, and steps behind it |
 | a session, in a file or in the store | in a tool loop, and at the end of each turn |
@@ -29,7 +29,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 import killed_programs as programs
-from kills import Life, begun, killed_everywhere, lived_on
+from kills import Life, begun, lived_on, lived_on_and_on
 from made_pipelines import FourDeep, texts
 from replan import open_runtime
 from replan.assembly.pipelines import run_pipeline
@@ -51,51 +51,44 @@ def in_turns(name, values):
     return pytest.mark.parametrize(("where", name), pairs, indirect=["where"])
 
 
-def strides(sqlite, postgres):
-    """A kill costs more time with a server."""
-    return pytest.mark.parametrize(
-        ("where", "stride"), [("sqlite", sqlite), ("postgres", postgres)], indirect=["where"]
-    )
+def every(*strides):
+    """A life is killed after so many writes, and so is the one that goes on with it."""
+    return pytest.mark.parametrize(("where", "stride"), strides, indirect=["where"])
 
 
-@strides(17, 37)
+@every(("sqlite", 8), ("sqlite", 11), ("postgres", 17))
 def test_a_run_that_asks_outlives_every_kill_with_the_right_answers(life, stride):
-    cases = list(killed_everywhere(programs.asking, life, stride))
-    assert len(cases) > 2
-    check_asked(cases)
+    check_asked(life, lived_on_and_on(programs.asking, life, stride))
 
 
-ROWS = (
-    *("finished 3", "finished 4", "finished 5"),
-    *("noted decision", "noted answer/1/a/1", "noted answer/2/a/1"),
-)
+ROWS = ("noted decision", "finished 3", "noted answer/2/a/1", "noted answer/1/a/1")
 
 
-@in_turns("row", ROWS)
-def test_a_run_that_asks_outlives_a_kill_behind_a_row_of_its_log(life, row):
-    check_asked([(life, lived_on(programs.asking, life, row))])
+# These two are done side by side.
+@in_turns("last", ["finished 4", "finished 5"])
+def test_a_run_that_asks_outlives_kills_behind_rows_of_its_log(life, last):
+    check_asked(life, lived_on(programs.asking, life, *ROWS, last))
 
 
-def check_asked(cases):
+def check_asked(life, ended):
     answers = {step: f"answer to {step}/a/1" for step in (1, 2)}
-    for life, ended in cases:
-        heard = [f"{step}: {answer}" for step, answer in answers.items()]
-        assert ended["outcome"] == "completed", life.name
-        assert ended["asked"] == {f"{step}/a/1": answer for step, answer in answers.items()}
-        assert ended["texts"]["4/a"] == f"4: {heard[0]}"
-        assert ended["texts"]["5/a"] == f"5: {heard[0]} {heard[1]}"
-        on_record: set[str] = set()
-        for line in life.said:
-            word, _, what = line.partition(" ")
-            match word:
-                case "noted":
-                    on_record.add("decided" if what == "decision" else what)
-                case "finished":
-                    on_record.add(f"ran {what}")
-                case "answered":
-                    assert f"answer/{what}" not in on_record, life.name
-                case _:
-                    assert line not in on_record, life.name
+    heard = [f"{step}: {answer}" for step, answer in answers.items()]
+    assert ended["outcome"] == "completed"
+    assert ended["asked"] == {f"{step}/a/1": answer for step, answer in answers.items()}
+    assert ended["texts"]["4/a"] == f"4: {heard[0]}"
+    assert ended["texts"]["5/a"] == f"5: {heard[0]} {heard[1]}"
+    on_record: set[str] = set()
+    for line in life.said:
+        word, _, what = line.partition(" ")
+        match word:
+            case "noted":
+                on_record.add("decided" if what == "decision" else what)
+            case "finished":
+                on_record.add(f"ran {what}")
+            case "answered":
+                assert f"answer/{what}" not in on_record
+            case _:
+                assert line not in on_record
 
 
 BEGINNINGS = (
@@ -144,29 +137,27 @@ TOLD = (
 )
 
 
-@in_turns("moment", [*range(2, 18)])
-def test_the_log_of_a_run_tells_all_that_its_checkpoints_have(life, moment):
-    assert lived_on(programs.approving_twice, life, moment) == list(TOLD)
+@every(("sqlite", 1), ("postgres", 2))
+def test_the_log_of_a_run_tells_all_that_its_checkpoints_have(life, stride):
+    assert lived_on_and_on(programs.approving_twice, life, stride) == list(TOLD)
 
 
-@strides(11, 13)
+@every(("sqlite", 3), ("postgres", 5))
 def test_a_killed_pipeline_loses_no_message_and_says_none_twice(life, stride):
-    cases = list(killed_everywhere(programs.piping, life, stride))
-    assert len(cases) > 2
+    ended = lived_on_and_on(programs.piping, life, stride)
     alone = MemoryThreads()
     asyncio.run(run_pipeline(FourDeep, "hello", repository=alone))
     expected = texts(asyncio.run(alone.get_thread("main")))
-    for case, ended in cases:
-        assert (ended["text"], ended["texts"]) == ("one/finish: hello", expected), case.name
-        assert len(ended["ids"]) == len({*ended["ids"]}), case.name
-        stored: dict[str, str] = {}
-        for line in case.said:
-            word, what, *said = line.split(" ", 2)
-            if word == "stored":
-                stored[what] = said[0].partition(":")[0]
-            else:
-                assert what not in stored.values(), f"{case.name}: {what} is done twice"
-        assert stored.keys() <= {*ended["ids"]}, f"{case.name}: a stored message is lost"
+    assert (ended["text"], ended["texts"]) == ("one/finish: hello", expected)
+    assert len(ended["ids"]) == len({*ended["ids"]})
+    stored: dict[str, str] = {}
+    for line in life.said:
+        word, what, *said = line.split(" ", 2)
+        if word == "stored":
+            stored[what] = said[0].partition(":")[0]
+        else:
+            assert what not in stored.values(), f"{what} is done twice"
+    assert stored.keys() <= {*ended["ids"]}, "a stored message is lost"
 
 
 @in_turns("moment", ["at work", "on record", "written", "in its round"])
