@@ -132,11 +132,23 @@ def preload():
     os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
     for name in PRELOADED:
         import_module(name)
+    build_classes()
     rehearse()
     assert threading.active_count() == 1, threading.enumerate()
     # No fork looks through what was there before it, nor takes it down.
     gc.freeze()
     gc.set_threshold(10_000)
+
+
+def build_classes():
+    """Build all classes of values, each of which is otherwise built when it is first used."""
+    from pydantic import BaseModel  # noqa: PLC0415 - as all that is preloaded
+
+    found = [BaseModel]
+    for each in found:
+        found += each.__subclasses__()
+        if each.__module__.startswith(("replan", "openai.types.chat")):
+            each.model_rebuild()
 
 
 def rehearse():
