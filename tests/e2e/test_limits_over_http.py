@@ -171,13 +171,13 @@ async def test_a_small_budget_does_some_work_and_a_model_still_answers(tokens, s
 async def test_an_answer_is_asked_for_with_as_many_results_as_there_is_room_for():
     till = Till(longest=60)
     async with OpenAIServer(till, models=("m",)) as server:
-        state = await go(server, Limits(**WIDE, max_tokens=24_000), steps=200)
+        state = await go(server, Limits(**WIDE, max_tokens=10_000), steps=80)
         asked = server.requests[-1]
-    assert till.tokens <= 24_000
+    assert till.tokens <= 10_000
     assert (state["outcome"], state["limit_reached"]) == ("partial", "max_tokens")
     assert state["final_answer"].text.startswith("text\n\n**Not done:**")
     assert asked.call.node == "final_answer"
-    assert 20 < asked.messages[-1].text.count("<result ") < 199
+    assert 10 < asked.messages[-1].text.count("<result ") < 79
 
 
 def every_third(fault):

@@ -91,11 +91,11 @@ def test_whatever_a_text_is_masking_it_twice_changes_nothing_more(text: str):
      "authorization: a ", "a", "=", "cookie: a=", "secret_", "eyJaaaaaaaa.", "key=", "\\"],
 )  # fmt: skip
 def test_a_long_text_is_masked_soon(piece: str):
-    text = piece * (100_000 // len(piece))
+    text = piece * (30_000 // len(piece))
     started = time.process_time()
     without_secrets(text)
 
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 1
 
 
 def test_a_known_value_is_masked_wherever_it_stands_in_a_text_of_any_length():
@@ -115,7 +115,7 @@ def _filled(form: str, secret: str) -> str:
 @pytest.mark.parametrize("before", [0, 150, 195, 250, 25_190])
 def test_the_beginning_of_a_long_text_is_cut_after_its_secrets_are_masked(before):
     key = "sk-abcdefghijklmnop1234567890"
-    text = f"{'a ' * (before // 2)}{key}{' b' * 100_000}"
+    text = f"{'a ' * (before // 2)}{key}{' b' * 20_000}"
     shown = masked_beginning(text, 200)
     assert shown == f"{without_secrets(text)[:200]}..."
     assert "sk-a" not in shown
