@@ -45,10 +45,20 @@ from scripts import DONE, SIMPLE
 KEY = "a key that only the test knows"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 COMPLETE = "---\nverdict: complete\n---\nPainted."
-TWO = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n- [ ] 2. The attic @painter\n"
-ONE = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n"
-ASK = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @asks\n"
 EMPTY = AgentContext(session_id="s")
+
+
+def planned(task: str, by: str) -> str:
+    """A plan of one step, as a model writes it."""
+    return f"---\ncomplexity: complex\n---\n- [ ] 1. {task} @{by}\n"
+
+
+ONE = planned("The hall", "painter")
+TWO = f"{ONE}- [ ] 2. The attic @painter\n"
+
+
+def working(name: str, run: Any) -> Specialist:
+    return Specialist(name, "Works.", run=run, effects="pure")
 
 
 def paint(context: ExecutionContext) -> str:
@@ -56,8 +66,8 @@ def paint(context: ExecutionContext) -> str:
 
 
 def team_of(model: Any, *specialists: Specialist, **options: Any) -> Team:
-    painter = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
-    return Team(host=Host(model=model), specialists=[painter, *specialists], **options)
+    team = [working("painter", paint), *specialists]
+    return Team(host=Host(model=model), specialists=team, **options)
 
 
 def agent_of(model: Any, *specialists: Specialist, key: Any = None, **options: Any) -> Agent:
@@ -81,18 +91,31 @@ def said(context: AgentContext) -> list[tuple[str, Any]]:
     return [(each.role, each.content) for each in context.dialogue_history]
 
 
-async def waiting(plan: str = ONE, key: Any = None, **options: Any) -> AgentContext:
+async def turn(
+    script: Any, said: Any, context: Any, *specialists: Specialist, **options: Any
+) -> AgentResult:
+    """What a new agent comes to, whose model follows a script to its end."""
+    with ScriptedModel(script) as model:
+        return await agent_of(model, *specialists, **options).process(said, context)
+
+
+async def refusal(said: Any, context: Any, key: Any = None) -> str:
+    """Why a turn is refused which asks no model and changes nothing."""
+    result = await turn({}, said, context, key=key)
+    assert (result.success, result.context_updates) == (False, {})
+    return str(result.error)
+
+
+async def waiting(plan: str = ONE, **options: Any) -> AgentContext:
     """A session whose run waits for an answer."""
-    with ScriptedModel({"think": plan}) as model:
-        result = await agent_of(model, key=key, **options).process("Paint.", EMPTY)
+    result = await turn({"think": plan}, "Paint.", EMPTY, **options)
     assert result.success
     return after(EMPTY, result)
 
 
 async def test_a_turn_gives_an_answer_and_what_changed():
     before = json.dumps(EMPTY.to_dict())
-    with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
-        result = await agent_of(model).process("The capital?", EMPTY)
+    result = await turn({"think": f"{SIMPLE}Paris."}, "The capital?", EMPTY)
     assert (result.success, result.response, result.error) == (True, "Paris.", None)
     assert result.context_updates == {
         "dialogue_history": {
@@ -111,12 +134,9 @@ async def test_a_turn_gives_an_answer_and_what_changed():
 @pytest.mark.parametrize("key", [None, KEY])
 async def test_any_agent_takes_the_next_turn_of_a_run_that_waits(key):
     context = await waiting(key=key)
-    assert (context.current_stage, said(context)[-1]) == (
-        "question",
-        ("assistant", "Which colour?"),
-    )
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        result = await agent_of(model, key=key).process("Blue.", context)
+    assert context.current_stage == "question"
+    assert said(context)[-1] == ("assistant", "Which colour?")
+    result = await turn({"feedback": COMPLETE}, "Blue.", context, key=key)
     context = after(context, result)
     assert (result.response, result.metadata["run_id"]) == ("Painted.", "run-1")
     assert "The hall: Blue." in str(context.project_state["plan"])
@@ -126,22 +146,17 @@ async def test_any_agent_takes_the_next_turn_of_a_run_that_waits(key):
 
 async def session_of(kind: str) -> list[AgentResult]:
     """All results of a session that asks in one way, with a new agent for each turn."""
-    begin = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @{}\n".format
     loop = [calling("ship", place="Rome"), AIMessage("shipped")]
-    script: dict[str, Any] = {"think": begin(kind), "step 1": loop, "feedback": always(COMPLETE)}
-    options: dict[str, Any] = {}
-    settings = RunSettings()
+    script = {"think": planned("Do it", kind), "step 1": loop, "feedback": always(COMPLETE)}
+    options, settings = dict[str, Any](), RunSettings()
     context, results, said = EMPTY, list[AgentResult](), ["Do it.", "Blue", "dark"]
     if kind == "approval":
         script, said = {"think": ONE}, ["Do it."]
         settings = RunSettings(approval="always")
     if kind == "summary":
         memory = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=2)
-        script, options = (
-            {"think": ONE, "memory_summary": always("They said hello.")},
-            {"memory": memory},
-        )
-        context, said = spoken(3), ["Paint."]
+        script = {"think": ONE, "memory_summary": always("They said hello.")}
+        options, context, said = {"memory": memory}, spoken(3), ["Paint."]
     model = ScriptedModel(script)
     for text in said:
         agent = agent_of(model, asking([]), paying(model), **options)
@@ -176,31 +191,32 @@ async def test_one_agent_serves_calls_of_the_same_run_at_once_and_keeps_nothing_
     assert (dict(saver.storage), dict(saver.writes), dict(saver.blobs)) == ({}, {}, {})
 
 
+def keys(result: Any) -> list[str]:
+    return [each["key"] for each in result.metadata["questions"]]
+
+
 async def test_one_text_does_not_answer_two_questions_and_answers_by_key_do():
     context = await waiting(TWO)
-    with ScriptedModel({}) as model:
-        asked = await agent_of(model).process("Blue.", context)
+    asked = await turn({}, "Blue.", context)
     assert asked.success
     assert "1/painter/1" in asked.response
-    assert [each["key"] for each in asked.metadata["questions"]] == ["1/painter/1", "2/painter/1"]  # type: ignore[union-attr, index, call-overload]
+    assert keys(asked) == ["1/painter/1", "2/painter/1"]
     assert "project_state" not in asked.context_updates
     context = after(context, asked)
-    with ScriptedModel({}) as model:
-        first = await agent_of(model).process({"2": "grey"}, context)
-    assert [each["key"] for each in first.metadata["questions"]] == ["1/painter/1"]  # type: ignore[union-attr, index, call-overload]
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        last = await agent_of(model).process("blue", after(context, first))
+    first = await turn({}, {"2": "grey"}, context)
+    assert keys(first) == ["1/painter/1"]
+    context = after(context, first)
+    last = await turn({"feedback": COMPLETE}, "blue", context)
     assert last.response == "Painted."
-    plan = str(after(after(context, first), last).project_state["plan"])
+    plan = str(after(context, last).project_state["plan"])
     assert "The hall: blue" in plan
     assert "The attic: grey" in plan
 
 
 async def test_a_model_that_a_function_calls_in_its_thread_is_charged_to_its_own_call():
-    with ScriptedModel({"think": always(ASK), "*": always("Yes."), "feedback": always(DONE)}) as m:
-        asks = Specialist(
-            name="asks", intended_use="Asks.", run=lambda _: m.invoke("Well?").text, effects="pure"
-        )
+    plan = always(planned("Ask", "asks"))
+    with ScriptedModel({"think": plan, "*": always("Yes."), "feedback": always(DONE)}) as m:
+        asks = working("asks", lambda _: m.invoke("Well?").text)
         agent = agent_of(m, asks, limits=Limits(max_model_calls=4))
         results = await asyncio.gather(
             *(agent.process("Ask.", EMPTY, run_id="the same") for _ in range(8))
@@ -209,18 +225,14 @@ async def test_a_model_that_a_function_calls_in_its_thread_is_charged_to_its_own
 
 
 async def test_an_answer_to_what_is_not_asked_names_what_is():
-    context = await waiting()
-    with ScriptedModel({}) as model:
-        result = await agent_of(model).process({"7/painter/1": "x"}, context)
+    result = await turn({}, {"7/painter/1": "x"}, await waiting())
     assert "No open question has the key '7/painter/1'." in result.response
     assert "open: '1/painter/1'." in result.response
     assert result.metadata["problem"]
 
 
 async def test_nothing_said_shows_once_more_what_waits():
-    context = await waiting()
-    with ScriptedModel({}) as model:
-        result = await agent_of(model).process(None, context)
+    result = await turn({}, None, await waiting())
     assert (result.response, result.metadata["stage"]) == ("Which colour?", "question")
 
 
@@ -232,14 +244,11 @@ async def test_a_plan_is_approved_by_its_key_and_fingerprint_only():
     context = after(EMPTY, shown)
     assert (context.current_stage, approval["key"]) == ("approval", "plan")
     for word in ("approve", {"plan": "approve"}, {"plan": {"action": "approve"}}):
-        with ScriptedModel({}) as model:
-            asked = await agent_of(model).process(word, context)
+        asked = await turn({}, word, context)
         assert asked.metadata["outcome"] == "waiting"
         assert approval["fingerprint"] in asked.response
     word = {"plan": {"action": "approve", "fingerprint": approval["fingerprint"]}}
-    with ScriptedModel({}) as model:
-        result = await agent_of(model).process(word, context)
-    assert result.response == "Which colour?"
+    assert (await turn({}, word, context)).response == "Which colour?"
 
 
 async def test_a_new_request_gives_up_what_waits_and_the_planner_knows_of_it():
@@ -256,7 +265,6 @@ async def test_work_that_fails_keeps_what_was_reached_and_goes_on():
     class AwayError(Exception):
         pass
 
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Once @once\n"
     done: list[str] = []
 
     def once(context: ExecutionContext) -> str:
@@ -267,7 +275,7 @@ async def test_work_that_fails_keeps_what_was_reached_and_goes_on():
         raise AwayError("the disk is full")
 
     worker = Specialist(name="once", intended_use="Works.", run=once, effects="unsafe")
-    with ScriptedModel({"think": plan}) as model:
+    with ScriptedModel({"think": planned("Once", "once")}) as model:
         agent: Any = agent_of(model, worker)
         # The collector runs when the step is done.
         node = agent._workplace.graph.nodes["result_collector"]  # noqa: SLF001
@@ -289,15 +297,13 @@ async def test_a_step_that_fails_degrades_the_answer():
     def broken(_: ExecutionContext) -> str:
         raise ValueError("no paint left")
 
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @broken\n"
-    worker = Specialist(name="broken", intended_use="Fails.", run=broken, effects="pure")
-    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
-        result = await agent_of(model, worker, limits=Limits(step_retries=0)).process("Go.", EMPTY)
-    assert result.success
-    assert result.metadata["degraded"] is True
-    (failure,) = result.metadata["failures"]  # type: ignore[misc]
-    assert failure["step_id"] == 1  # type: ignore[index, call-overload]
-    assert "no paint left" in failure["error"]  # type: ignore[index, operator, call-overload]
+    script = {"think": planned("Paint", "broken"), "feedback": COMPLETE}
+    limits = Limits(step_retries=0)
+    result: Any = await turn(script, "Go.", EMPTY, working("broken", broken), limits=limits)
+    assert (result.success, result.metadata["degraded"]) == (True, True)
+    (failure,) = result.metadata["failures"]
+    assert failure["step_id"] == 1
+    assert "no paint left" in failure["error"]
 
 
 async def test_a_stopped_turn_goes_on_later():
@@ -308,10 +314,9 @@ async def test_a_stopped_turn_goes_on_later():
         await stop.wait()
         return "done"
 
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Wait @slow\n"
-    worker = Specialist(name="slow", intended_use="Waits.", run=slow, effects="pure")
-    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
-        agent = agent_of(model, worker)
+    script = {"think": planned("Wait", "slow"), "feedback": COMPLETE}
+    with ScriptedModel(script) as model:
+        agent = agent_of(model, working("slow", slow))
         turn = asyncio.ensure_future(agent.process("Wait.", EMPTY, stop=stop))
         await began.wait()
         stop.set()
@@ -331,10 +336,8 @@ async def test_a_turn_that_is_cancelled_ends_and_leaves_nothing():
         finally:
             ended.set()
 
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Wait @slow\n"
-    worker = Specialist(name="slow", intended_use="Waits.", run=slow, effects="pure")
-    with ScriptedModel({"think": [plan, plan]}) as model:
-        agent: Any = agent_of(model, worker)
+    with ScriptedModel({"think": [planned("Wait", "slow")] * 2}) as model:
+        agent: Any = agent_of(model, working("slow", slow))
         turn = asyncio.ensure_future(agent.process("Wait.", EMPTY))
         await began.wait()
         turn.cancel()
@@ -392,16 +395,16 @@ async def test_events_of_a_run_inside_of_a_step_are_not_told_as_those_of_the_tur
     async def ask(_: ExecutionContext) -> str:
         return str((await run(inner, "Which?")).text)
 
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @asks\n"
-    worker = Specialist(name="asks", intended_use="Asks.", run=ask, effects="pure")
-    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
-        told: list[Any] = [each async for each in agent_of(model, worker).stream("Go.", EMPTY)]
+    script = {"think": planned("Ask", "asks"), "feedback": COMPLETE}
+    with ScriptedModel(script) as model:
+        agent = agent_of(model, working("asks", ask))
+        told: list[Any] = [each async for each in agent.stream("Go.", EMPTY)]
     assert told[-1].response == "Painted."
     assert {each.run_id for each in told[:-1]} == {"run-1"}
     assert [each.type for each in told[:-1]].count("run_started") == 1
 
 
-async def test_what_is_told_in_a_thread_is_heard_in_the_loop():
+async def test_what_is_told_in_a_thread_is_heard_in_the_loop(monkeypatch):
     where = threading.get_ident()
     threads = set[int]()
 
@@ -424,14 +427,9 @@ async def test_what_is_told_in_a_thread_is_heard_in_the_loop():
     def work(_: ExecutionContext) -> str:
         return str(tool(add).invoke({"a": 1}))
 
-    worker = Specialist(name="adds", intended_use="Adds.", run=work, effects="pure")
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Add @adds\n"
-    with (
-        ScriptedModel({"think": plan, "feedback": COMPLETE}) as model,
-        pytest.MonkeyPatch.context() as m,
-    ):
-        m.setattr("replan.sessions.turn.CompletedCalls", Loud)
-        result = await agent_of(model, worker).process("Add.", EMPTY)
+    monkeypatch.setattr("replan.sessions.turn.CompletedCalls", Loud)
+    script = {"think": planned("Add", "adds"), "feedback": COMPLETE}
+    result = await turn(script, "Add.", EMPTY, working("adds", work))
     assert where not in threads
     assert [each.tool_name for each in result.tool_execution_results] == ["add"]
     assert heard == {where}
@@ -439,11 +437,8 @@ async def test_what_is_told_in_a_thread_is_heard_in_the_loop():
 
 async def test_a_history_that_no_store_keeps_is_refused_before_a_model_is_asked():
     told = Message(role="user", content="half: \ud83d", timestamp=NOON.isoformat())
-    with ScriptedModel({}) as model:
-        result = await agent_of(model).process("Go.", EMPTY.replace(dialogue_history=(told,)))
-        assert model.calls == []
-    assert (result.success, result.context_updates) == (False, {})
-    assert "The messages cannot be kept." in str(result.error)
+    refused = await refusal("Go.", EMPTY.replace(dialogue_history=(told,)))
+    assert "The messages cannot be kept." in refused
 
 
 async def test_calls_of_tools_stand_in_the_history():
@@ -462,18 +457,14 @@ async def test_calls_of_tools_stand_in_the_history():
         call = {"name": "add", "args": {"a": a, "b": 2}, "id": f"c{a}", "type": "tool_call"}
         return AIMessage("", tool_calls=[call])
 
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Add @adder\n"
-    script = {"think": plan, "step 1": [calling(1), calling(-1), "Three."], "feedback": COMPLETE}
+    loop = [calling(1), calling(-1), "Three."]
+    script = {"think": planned("Add", "adder"), "step 1": loop, "feedback": COMPLETE}
     with ScriptedModel(script) as model:
         adder = Specialist(name="adder", intended_use="Adds.", chat_model=model, tools=[add])
         result = await agent_of(model, adder).process("Add.", EMPTY)
     done, failed = result.tool_execution_results
-    assert (done.id, done.tool_name, done.arguments, done.success) == (
-        "c1",
-        "add",
-        {"a": 1, "b": 2},
-        True,
-    )
+    assert (done.id, done.tool_name, done.success) == ("c1", "add", True)
+    assert done.arguments == {"a": 1, "b": 2}
     assert (done.result, done.error, done.started_at) == ("3", None, NOON.isoformat())
     assert (failed.success, failed.result) == (False, None)
     assert "it is negative" in str(failed.error)
@@ -507,14 +498,10 @@ async def test_the_graph_gets_what_memory_shows_and_no_more():
 async def test_a_summary_stands_for_the_beginning_in_the_next_turn_too():
     memory = MemoryOptions(mode="summary", history_limit=4, summary_trigger_messages=6)
     script = {"think": f"{SIMPLE}Yes.", "memory_summary": "They spoke of words."}
-    with ScriptedModel(script) as model:
-        first = await agent_of(model, memory=memory).process("Well?", spoken(5))
-    context = after(spoken(5), first)
+    context = after(spoken(5), await turn(script, "Well?", spoken(5), memory=memory))
     summary: Any = context.project_state["memory_summary"]
-    assert (summary["text"], summary["last_covered_id"]) == (
-        "They spoke of words.",
-        f"m{summary['covered'] - 1}",
-    )
+    assert summary["text"] == "They spoke of words."
+    assert summary["last_covered_id"] == f"m{summary['covered'] - 1}"
     with ScriptedModel({"think": f"{SIMPLE}No."}) as model:
         await agent_of(model, memory=memory).process("And now?", context)
         (call,) = model.calls
@@ -554,10 +541,7 @@ async def test_pictures_travel():
     ],
 )
 async def test_bad_input_is_a_result_that_names_it(given, context, named):
-    with ScriptedModel({}) as model:
-        result = await agent_of(model).process(given, context)
-    assert (result.success, result.context_updates) == (False, {})
-    assert named in str(result.error)
+    assert named in await refusal(given, context)
 
 
 @pytest.mark.parametrize("change", ["state", "session", "signature", "unsigned"])
@@ -574,11 +558,9 @@ async def test_a_run_that_somebody_changed_is_refused(change):
     else:
         del run["signature"]
         run["packed"] = "not read"
-    with ScriptedModel({}) as model:
-        result = await agent_of(model, key=KEY).process("Blue.", data)
-    assert (result.success, result.context_updates) == (False, {})
-    assert "project_state.run.signature" in str(result.error)
-    assert "packed" not in str(result.error)
+    refused = await refusal("Blue.", data, KEY)
+    assert "project_state.run.signature" in refused
+    assert "packed" not in refused
 
 
 async def test_a_store_that_writes_numbers_in_its_own_way_breaks_no_signature():
@@ -590,9 +572,7 @@ async def test_a_store_that_writes_numbers_in_its_own_way_breaks_no_signature():
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     data = as_javascript((await waiting(key=KEY)).to_dict())
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        result = await agent_of(model, key=KEY).process("Blue.", data)
-    assert result.response == "Painted."
+    assert (await turn({"feedback": COMPLETE}, "Blue.", data, key=KEY)).response == "Painted."
 
 
 class Found(BaseModel):
@@ -637,9 +617,7 @@ def asking(done: list[str], **options: Any) -> Specialist:
 
 async def test_a_graph_that_asks_by_itself_ends_the_turn_and_the_session_stays():
     done: list[str] = []
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @graph\n"
-    with ScriptedModel({"think": plan}) as model:
-        result = await agent_of(model, asking(done)).process("Paint.", EMPTY)
+    result = await turn({"think": planned("Paint", "graph")}, "Paint.", EMPTY, asking(done))
     assert (result.success, result.context_updates, done) == (False, {}, ["looked"])
     for part in ("@graph", "so far: look", "undeclared, so unsafe", "ask_user", "storage"):
         assert part in str(result.error)
@@ -659,8 +637,8 @@ def secretive(context: ExecutionContext) -> str:
 
 @pytest.mark.parametrize("key", [None, KEY])
 async def test_what_a_person_said_in_secret_is_encrypted_in_the_context(key):
-    asks = Specialist(name="asks", intended_use="Asks.", run=secretive, effects="pure")
-    with ScriptedModel({"think": ASK, "feedback": DONE}) as model:
+    asks = working("asks", secretive)
+    with ScriptedModel({"think": planned("Ask", "asks"), "feedback": DONE}) as model:
         agent = agent_of(model, asks, key=key)
         context = after(EMPTY, await agent.process("Ask.", EMPTY))
         context = after(context, await agent.process("4821", context))
@@ -685,18 +663,14 @@ async def test_a_run_that_is_too_large_when_it_is_unpacked_is_refused():
     bomb = base64.b64encode(zlib.compress(b"[" + b"0," * 20_000_000)).decode()
     data: Any = (await waiting()).to_dict()
     data["project_state"]["run"]["packed"] = bomb
-    result = await agent_of(ScriptedModel({})).process("Blue.", data)
-    assert (result.success, result.context_updates) == (False, {})
-    assert "more than 32,000,000 bytes" in str(result.error)
+    assert "more than 32,000,000 bytes" in await refusal("Blue.", data)
 
 
 @pytest.mark.parametrize("packed", ["", "!", "AAAA", "eJw=", 3])
 async def test_a_run_that_is_damaged_is_an_error_of_ours(packed):
     data: Any = (await waiting()).to_dict()
     data["project_state"]["run"]["packed"] = packed
-    result = await agent_of(ScriptedModel({})).process("Blue.", data)
-    assert (result.success, result.context_updates) == (False, {})
-    assert "project_state.run.packed" in str(result.error)
+    assert "project_state.run.packed" in await refusal("Blue.", data)
 
 
 def paying(model: Any) -> Specialist:
@@ -724,7 +698,7 @@ def calling(tool: str, **arguments: Any) -> AIMessage:
 
 
 async def test_a_damaged_note_is_found_before_anything_runs():
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Buy it @buyer\n"
+    plan = planned("Buy it", "buyer")
     loop = [calling("pay", amount=5), calling("ship", place="Rome")]
     with ScriptedModel({"think": plan, "step 1": loop}) as model:
         asked = await agent_of(model, paying(model)).process("Buy.", EMPTY)
@@ -754,10 +728,7 @@ async def test_a_question_of_another_key_is_found_before_anything_runs(key):
         data: Any = (await waiting()).to_dict()
         with opened_run(data) as inside:
             of_run(inside)["key"] = key
-        with ScriptedModel({}) as model:
-            result = await agent_of(model).process("Blue.", data)
-        assert (result.success, result.context_updates) == (False, {})
-        assert f"project_state.run.{where}" in str(result.error)
+        assert f"project_state.run.{where}" in await refusal("Blue.", data)
 
 
 @pytest.mark.parametrize("is_missing", [True, False])
@@ -768,10 +739,7 @@ async def test_a_plan_that_no_run_can_have_is_found_before_anything_runs(is_miss
             del inside["state"]["current_plan"]
         else:
             inside["state"]["current_plan"]["steps"][1]["id"] = 1
-    with ScriptedModel({}) as model:
-        result = await agent_of(model).process({"1": "blue"}, data)
-    assert (result.success, result.context_updates) == (False, {})
-    assert "project_state.run.state.current_plan" in str(result.error)
+    assert "project_state.run.state.current_plan" in await refusal({"1": "blue"}, data)
 
 
 async def test_a_damaged_run_is_an_error_of_ours_and_runs_nothing_else():
