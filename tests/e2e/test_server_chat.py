@@ -1,5 +1,7 @@
 """The server through OpenAI's own client: a team is a model."""
 
+import asyncio
+
 import httpx2
 import openai
 import pytest
@@ -230,3 +232,41 @@ async def test_the_first_request_of_a_session_is_read_as_a_whole():
         seen = str(model.calls[-1].messages)
         # What the server keeps is not read again.
         assert [seen.count(text) for text in ("Be short.", "Lyon", "its river?")] == [1, 1, 1]
+
+
+async def test_two_messages_of_a_session_at_once_on_two_servers_begin_one_run(postgres_database):
+    at_work, leave = asyncio.Event(), asyncio.Event()
+
+    async def paint(_):
+        at_work.set()
+        await leave.wait()
+        return ask_user("Which colour?")
+
+    def waits():
+        member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+        model = ScriptedModel({"think": always(PLAN), "feedback": END})
+        return {"town": Team(host=Host(model=model), specialists=[member])}
+
+    async with (
+        served(waits(), postgres_database) as one,
+        served(waits(), postgres_database) as two,
+        client_of(one) as first,
+        client_of(two) as second,
+    ):
+        session = {"model": "town", "metadata": {"session_id": "7"}}
+
+        def say(chat, text):
+            return chat.chat.completions.create(messages=said(text), **session)
+
+        both = asyncio.gather(say(first, "The hall."), say(second, "The door."))
+        await at_work.wait()
+        leave.set()
+        replies = [each.choices[0].message.content for each in await both]
+        assert all("Which colour?" in each for each in replies)
+        assert len([each for each in replies if "worked on another message" in each]) == 1
+        (run,) = (await one.get("/runs")).json()["runs"]
+        # Sent again, what was not used is no answer to what it has not seen.
+        for chat, text in ((first, "The hall."), (second, "The door.")):
+            again = await say(chat, text)
+            assert again.replan == {"run_id": run["run_id"], "outcome": "waiting"}
+        assert (await say(second, "blue")).replan["outcome"] == "completed"

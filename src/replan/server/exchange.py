@@ -18,10 +18,10 @@ from pydantic import JsonValue
 
 from replan.errors import InputError, ReplanError
 from replan.events import types as events
-from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
+from replan.server.exchange_texts import reply_text
 from replan.server.problems import RefusedError, bad_field
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
@@ -32,11 +32,6 @@ from replan.state.questions import Question
 _NOTES = ("replan", "server", "exchanges")
 _TOLD = "exchange/"
 """The prefix of notes in the log of a run that say what requests were told, for repetitions."""
-
-_HOW = {
-    "plan": "Answer `approve`, `reject: WHY`, or with the changed plan",
-    "approval": "Answer `approve`, or `reject: WHY`",
-}
 
 
 class Ended(NamedTuple):
@@ -138,6 +133,20 @@ class Exchange:
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
+        if thread_id is None:
+            return await self._begin_or_continue(key, begin, answers, names)
+        # Whatever comes to any server while a run begins has to find that run.
+        async with self.served.storage.holds.lock(f"begins/{thread_id}"):
+            return await self._begin_or_continue(key, begin, answers, names, thread_id)
+
+    async def _begin_or_continue(
+        self,
+        key: JsonValue,
+        begin: Callable[[], Mapping[str, Any]],
+        answers: Callable[[Open], object],
+        names: Names,
+        thread_id: str | None = None,
+    ) -> Begun:
         noted: Mapping[str, Any] = {} if key is None else await self._noted(key)
         report = await self._report_in(noted)
         is_asking = report is not None and report.outcome == "waiting"
@@ -402,11 +411,6 @@ def place_of(ask: Question) -> str:
     return f"{ask.key} {ask.fingerprint}".strip()
 
 
-def shown_text(ask: Question, problem: str = "") -> str:
-    """What a form shows that asks a question alone."""
-    return "\n\n".join(filter(None, [problem or ask.problem, *ask.remarks, ask.text]))
-
-
 def answers_at(
     answers: Mapping[str, JsonValue], asks: Sequence[Question], field: str
 ) -> dict[str, JsonValue]:
@@ -428,43 +432,3 @@ def answers_at(
                 field.format(number), place, "the run does not wait for this answer", fix
             )
     return {ask_at[place].key: ask_at[place].bound(answer) for place, answer in answers.items()}
-
-
-def progress_line(event: events.Event) -> str:
-    """A line about the course of the plan; empty for an event that does not change it."""
-    match event:
-        case events.PlanCreated():
-            return "A plan was made.\n"
-        case events.PlanUpdated():
-            return "The plan was revised.\n"
-        case events.SpecialistInvoked():
-            return f"Step {event.step_id} @{event.specialist}: {event.task}\n"
-        case events.SpecialistCompleted():
-            return f"Step {event.step_id} @{event.specialist}: {event.step_status.value}\n"
-        case events.SpecialistRetried():
-            return f"Step {event.step_id} @{event.specialist} is done again.\n"
-        case _:
-            return ""
-
-
-def reply_text(report: RunReport, problem: str = "") -> str:
-    """The answer of a run, its questions, or the reason for no answer."""
-    if report.outcome != "waiting":
-        text = report.answer or f"There is no answer: {why_ended(report)}."
-        return f"{text}\n\n(The last message was not used. {problem})" if problem else text
-    asks = report.pending_questions
-    problems = dict.fromkeys([problem, *(ask.problem for ask in asks)])
-    if len(asks) == 1:
-        questions = _question_text(asks[0])
-    else:
-        questions = "\n\n".join(f"`{ask.key}`: {_question_text(ask)}" for ask in asks)
-    # Two conversations may say the same; what is asked in them is never the same.
-    return "\n\n".join([*filter(None, problems), questions, f"(run {report.run_id})"])
-
-
-def _question_text(ask: Question) -> str:
-    details = ""
-    if ask.kind == "approval" and ask.details is not None:
-        details = f"```json\n{json.dumps(ask.details, indent=2, ensure_ascii=False)}\n```"
-    how = f"{_HOW[ask.kind]}; by key: `{ask.key}=approve`." if ask.kind in _HOW else ""
-    return "\n\n".join(filter(None, [*ask.remarks, ask.text, details, how]))

@@ -42,15 +42,8 @@ from replan.runs.statuses import SCANNED, page_of, records_of
 from replan.server.bodies import PlanBody
 from replan.server.callers.identity import Identity, check_role
 from replan.server.doors import a2a_wire
-from replan.server.exchange import (
-    Begun,
-    Ended,
-    Exchange,
-    Names,
-    Open,
-    progress_line,
-    reply_text,
-)
+from replan.server.exchange import Begun, Ended, Exchange, Names, Open
+from replan.server.exchange_texts import progress_line, reply_text
 from replan.server.served_teams import ServedTeams
 from replan.server.work import edit_plan_of
 

@@ -35,7 +35,7 @@ from replan.log.report import RunReport
 from replan.runs.asked.attached import block_of
 from replan.runs.asked.pending import PendingQuestion
 from replan.server.bodies import NAME, PlanBody, checked_file_name
-from replan.server.exchange import reply_text
+from replan.server.exchange_texts import reply_text
 from replan.server.problems import as_refusal
 from replan.state.results import Artifact as Made
 

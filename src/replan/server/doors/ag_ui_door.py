@@ -17,16 +17,8 @@ from replan.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.doors.ag_ui_events import Course, interrupt_of, state_of
 from replan.server.doors.chat_wire import ChatMessage
-from replan.server.exchange import (
-    Begun,
-    Ended,
-    Exchange,
-    Names,
-    Open,
-    answers_at,
-    place_of,
-    reply_text,
-)
+from replan.server.exchange import Begun, Ended, Exchange, Names, Open, answers_at, place_of
+from replan.server.exchange_texts import reply_text
 from replan.server.problems import RefusedError, as_refusal, bad_field
 from replan.state.questions import Question
 

@@ -14,7 +14,8 @@ from replan.plan.model import StepStatus
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server import response_schemas
-from replan.server.exchange import place_of, shown_text
+from replan.server.exchange import place_of
+from replan.server.exchange_texts import shown_text
 from replan.state.questions import Question
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}

@@ -26,17 +26,8 @@ from replan.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.bodies import MOST_ANSWERS
 from replan.server.callers.identity import Identity, check_role
-from replan.server.exchange import (
-    Begun,
-    Ended,
-    Exchange,
-    Names,
-    Open,
-    answers_at,
-    place_of,
-    progress_line,
-    shown_text,
-)
+from replan.server.exchange import Begun, Ended, Exchange, Names, Open, answers_at, place_of
+from replan.server.exchange_texts import progress_line, shown_text
 from replan.server.problems import RefusedError, as_refusal
 from replan.server.request_body import MOST_BYTES
 from replan.server.served_teams import ServedTeams, team_services

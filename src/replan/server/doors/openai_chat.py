@@ -20,7 +20,8 @@ from replan.errors import ReplanError
 from replan.events.types import AnswerReset, AnswerToken
 from replan.log.report import RunReport
 from replan.server.doors.chat_wire import ChatBody, ChatMessage, comparable, openai_error
-from replan.server.exchange import Begun, Ended, Exchange, Names, progress_line
+from replan.server.exchange import Begun, Ended, Exchange, Names
+from replan.server.exchange_texts import progress_line
 from replan.server.problems import as_refusal
 
 _SENT_BEFORE = (
