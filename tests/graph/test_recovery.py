@@ -16,7 +16,6 @@ from replan import (
     open_storage,
     run,
 )
-from replan.log.reasons import why_ended
 from replan.log.rows import Request
 from replan.runs.statuses import PAGE
 from replan.views.run.evidence import evidence_of
@@ -182,7 +181,7 @@ async def test_what_is_answered_is_not_asked_for_once_more(storage):
     def shown(report):
         (*_, last), lines = next_lines(report), pending_lines(asks, evidence(report))
         return (
-            why_ended(report),
+            report.reason,
             last.partition("FILE")[2],
             [each for each in lines if "on" in each],
         )
@@ -207,7 +206,7 @@ async def test_what_is_answered_is_not_asked_for_once_more(storage):
         assert report.outcome == "waiting"
         await killed(storage, "r")
         report = await runtime.get("r")
-        assert (report.outcome, why_ended(report)) == ("interrupted", why)
+        assert (report.outcome, report.reason) == ("interrupted", why)
 
 
 @pytest.mark.one_store

@@ -1,18 +1,45 @@
 """Why a run ended, or has its status, in the words that all doors use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from replan.base.texts.signs import one_line
 from replan.events.types import ToolInvoked
+from replan.log.fold import Fold, Pause
 from replan.log.labels import VERSION
-from replan.log.report import RunReport
+from replan.log.step_reports import StepReport
 from replan.plan.model import PlanStep, StepStatus
 from replan.state.cuts import CUTS
-from replan.state.outcomes import INCOMPLETE
+from replan.state.outcomes import INCOMPLETE, RunOutcome
+from replan.state.questions import Question
 
 _MOST_FAILURES = _MOST_CUT_OFF = 3
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
+
+
+class Reported(Protocol):
+    """What of the report of a run tells why it ended.
+
+    To a type checker, a cached property is not a property of a protocol, so callers cast.
+    """
+
+    @property
+    def outcome(self) -> RunOutcome: ...
+    @property
+    def limit_reached(self) -> str: ...
+    @property
+    def currency(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def unanswered(self) -> Sequence[Question]: ...
+    @property
+    def pauses(self) -> Sequence[Pause]: ...
+    @property
+    def planned(self) -> Sequence[StepReport]: ...
+    @property
+    def fold(self) -> Fold: ...
 
 
 def _failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
@@ -36,7 +63,7 @@ def _not_run(steps: Sequence[PlanStep]) -> list[str]:
 
 
 def why_ended(
-    report: RunReport, *, when: Callable[[datetime], str] | None = None, has_failures: bool = True
+    report: Reported, *, when: Callable[[datetime], str] | None = None, has_failures: bool = True
 ) -> str:
     """Why a run ended, or has its status, in a sentence; `when` writes the times in it.
 
@@ -61,7 +88,7 @@ def why_ended(
     return "; ".join(reasons)
 
 
-def _rejected_why(report: RunReport) -> str:
+def _rejected_why(report: Reported) -> str:
     """Who rejected the plan, and why."""
     decision = report.fold.decision
     by = one_line(decision.by) if decision else ""
@@ -69,7 +96,7 @@ def _rejected_why(report: RunReport) -> str:
     return f"{by or 'a person'} rejected the plan{why and f': {why}'}"
 
 
-def _limit_why(report: RunReport) -> str:
+def _limit_why(report: Reported) -> str:
     """The limit that was reached, its value, and why less than that was used."""
     limit = report.limit_reached
     limits_of_run = (event for event in report.fold.limits if event.scope == "run")
@@ -88,7 +115,7 @@ def _limit_why(report: RunReport) -> str:
     return f"{one_line(limit)}={number} was reached{kept}"
 
 
-def _undone(report: RunReport, *, has_limit: bool) -> tuple[list[str], list[str]]:
+def _undone(report: Reported, *, has_limit: bool) -> tuple[list[str], list[str]]:
     """The steps that failed, with the reason, or did not run, if a run missed its goal."""
     if report.outcome not in INCOMPLETE:
         return [], []
@@ -96,7 +123,7 @@ def _undone(report: RunReport, *, has_limit: bool) -> tuple[list[str], list[str]
     return failed, [] if failed or has_limit else _not_run([step.step for step in report.planned])
 
 
-def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> str:
+def _stopped_why(report: Reported, when: Callable[[datetime], str] | None) -> str:
     pause, stopped = report.pauses[-1], report.fold.stopped
 
     def at(words: str, moment: datetime = pause.began) -> str:
@@ -122,7 +149,7 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
             return f"its process was killed{at(', at {} at the earliest')}{_cut_off(report)}"
 
 
-def _cut_off(report: RunReport) -> str:
+def _cut_off(report: Reported) -> str:
     """Which steps were cut off, and in which calls of tools."""
     reasons = list[str]()
     for step in (step for step in report.planned if step.is_cut_off):
@@ -134,7 +161,7 @@ def _cut_off(report: RunReport) -> str:
     return f"{''.join(reasons[:_MOST_CUT_OFF])}{more}"
 
 
-def _waits(report: RunReport) -> str:
+def _waits(report: Reported) -> str:
     number = len(report.unanswered)
     if not number:
         return "what it asked is answered; it has not continued since"

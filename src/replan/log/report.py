@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from operator import not_
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pydantic import Field, JsonValue
 
@@ -34,6 +34,7 @@ from replan.log.fold import (
     steps_in,
 )
 from replan.log.kept_events import events_of
+from replan.log.reasons import Reported, why_ended
 from replan.log.rows import (
     FORKED,
     REPORT,
@@ -194,6 +195,11 @@ class RunReport(StateFacts):
     def is_over(self) -> bool:
         """Whether it ended, and neither runs nor rests."""
         return self.outcome not in NOT_OVER
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, or does not continue; empty while it works."""
+        return why_ended(cast("Reported", self))
 
     @property
     def is_killed(self) -> bool:

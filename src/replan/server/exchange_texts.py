@@ -3,7 +3,6 @@
 import json
 
 from replan.events import types as events
-from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.state.questions import Question
 
@@ -38,7 +37,7 @@ def progress_line(event: events.Event) -> str:
 def reply_text(report: RunReport, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
     if report.outcome != "waiting":
-        text = report.answer or f"There is no answer: {why_ended(report)}."
+        text = report.answer or f"There is no answer: {report.reason}."
         return f"{text}\n\n(The last message was not used. {problem})" if problem else text
     asks = report.pending_questions
     problems = dict.fromkeys([problem, *(ask.problem for ask in asks)])

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 
 from replan.events.types import Event
 from replan.log.period import By, Sums
-from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.plan.model import StepStatus
@@ -95,7 +94,7 @@ class Run(ApiModel):
         shown = cls.model_fields.keys() & RunReport.model_fields.keys()
         return cls(
             **_selected(report, *shown - {"steps", "plan", "pending_questions", "usage"}),
-            reason=why_ended(report),
+            reason=report.reason,
             steps=tuple(map(_step, report.planned)),
             plan="" if report.plan is None else report.plan.content,
             plan_version=0 if report.plan is None else report.plan.version,

@@ -1,8 +1,10 @@
 """The report of a run is the same however its events come: at once, one by one, or after a kill."""
 
 import json
+import re
 import time
 from functools import reduce
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -300,3 +302,12 @@ def test_content_that_stands_in_a_log_is_not_read():
     kept |= {"text": "Go on.", "should_continue": True, "feedback": "a text in its place"}
     event = event_of("r", LoggedEvent(seq=1, event=kept))
     assert (event.type, event.text, event.feedback) == ("feedback_generated", "Go on.", None)
+
+
+def test_a_report_has_what_the_guide_says_of_it():
+    guide = (Path(__file__).parents[3] / "docs/running.md").read_text("utf-8")
+    section = guide.partition("\n## The status of a run\n")[2].partition("\n## ")[0]
+    rows = section.partition("| attribute |")[2].splitlines()[2:]
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert set(names) >= {"steps", "reason", "seconds", "calls"}
+    assert [name for name in names if not hasattr(RunReport, name)] == []

@@ -30,7 +30,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import JsonValue, ValidationError
 
 from replan.errors import ReplanError
-from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.runs.asked.attached import block_of
 from replan.runs.asked.pending import PendingQuestion
@@ -308,7 +307,7 @@ def _parts(view: RunReport) -> list[Part]:
         case "interrupted":
             return [
                 new_text_part(
-                    f"The run has stopped: {why_ended(view)}. Send a message to continue: its "
+                    f"The run has stopped: {view.reason}. Send a message to continue: its "
                     "text is told to the host, and an empty one only continues."
                 )
             ]

@@ -13,7 +13,7 @@ from replan.base.values import json_text, text_or_json
 from replan.errors import InputError
 from replan.events import types as events
 from replan.log.fold import HANDED_IN, Pause, Revision
-from replan.log.reasons import why_ended
+from replan.log.reasons import Reported, why_ended
 from replan.log.report import RunReport
 from replan.plan.markdown.document import PlanDocument
 from replan.state.person.answers import read_decision
@@ -50,7 +50,7 @@ def time_text(at: datetime, began: datetime) -> str:
 def why_text(report: RunReport, *, has_failures: bool = True) -> str:
     """Why a run ended, or has its status, with the times as people here read them."""
     when = partial(time_text, began=report.began)
-    return why_ended(report, when=when, has_failures=has_failures)
+    return why_ended(cast("Reported", report), when=when, has_failures=has_failures)
 
 
 def history_lines(
