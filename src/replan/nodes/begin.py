@@ -84,7 +84,8 @@ async def begin(
         "questions": Overwrite(answers),
     }
     added = {"messages": messages, "execution_history": await _dropped_work(state, services)}
-    return short_results({**_only_changes(update, state), **added}, services.log)
+    new = {key: each for key, each in added.items() if each}
+    return short_results({**_only_changes(update, state), **new}, services.log)
 
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
@@ -94,14 +95,18 @@ def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
     _check_user(settings, runtime, services)
     check_prices(settings.limits, services)
     # What the team says about its memory lies around what its specialists say, and this within it.
-    memory = MemoryOptions() if call_settings is None else call_settings.memory
+    memory = _NO_MEMORY if call_settings is None else call_settings.memory
     if memory.summary_model_id:
         services.model_of(memory.summary_model_id)
     if memory.summary_enabled:
         log_unused(joined(services.prompts.memory, memory))
-    return settings.replace(
-        memory=memory, rag=RAGOptions() if call_settings is None else call_settings.rag
-    )
+    rag = _NO_RAG if call_settings is None else call_settings.rag
+    if (settings.memory, settings.rag) == (memory, rag):
+        return settings
+    return settings.replace(memory=memory, rag=rag)
+
+
+_NO_MEMORY, _NO_RAG = MemoryOptions(), RAGOptions()
 
 
 def _check_user(settings: RunSettings, runtime: Runtime[RunSettings], services: Services) -> None:

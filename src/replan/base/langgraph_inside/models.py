@@ -8,6 +8,8 @@ from langchain_core.language_models import BaseChatModel, chat_models
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from replan.base.langgraph_inside.callbacks import handlers_of
+
 ASKS_NO_OTHER = "asks_no_other_model"
 """What a class of models says of itself, not of those that are made of it, by a true attribute."""
 
@@ -50,10 +52,9 @@ _normalised = cast("Any", chat_models)._normalize_messages  # noqa: SLF001
 
 def _is_heard(model: BaseChatModel, config: RunnableConfig) -> bool:
     """Whether a callback hears a call; LangChain knows those of the whole program."""
-    heard_by = AsyncCallbackManager.configure(
-        config.get("callbacks"), model.callbacks, verbose=model.verbose
-    )
-    return not all(each.ignore_llm and each.ignore_chat_model for each in heard_by.handlers)
+    others = AsyncCallbackManager.configure(None, model.callbacks, verbose=model.verbose)
+    handlers = (*handlers_of(config), *others.handlers)
+    return not all(each.ignore_llm and each.ignore_chat_model for each in handlers)
 
 
 def provider_of(model: BaseChatModel) -> str:
