@@ -324,7 +324,7 @@ class Fold:
                 self._apply_to_ends(event)
 
     def _apply_to_ends(self, event: Event) -> None:
-        """Steps that are opened again end anew."""
+        """Forget the ends of the steps that an event opens again."""
         match event:
             case events.StepsInvalidated():
                 self._reopen(rerun.step for rerun in event.reruns)
@@ -358,7 +358,7 @@ class Fold:
         return step.replace(status=StepStatus.FAILED, feedback=why)
 
     def end_of(self, step: PlanStep) -> bool | None:
-        """Whether a step is done well since it was opened; None while a specialist is at it."""
+        """Whether a step has succeeded since it was opened; None while a specialist works on it."""
         ends = self.ends.get(step.id, {})
         named = {specialist.casefold() for specialist in step.specialists}
         return any(ends.values()) if ends and named <= ends.keys() else None

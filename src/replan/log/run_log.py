@@ -622,7 +622,7 @@ def _key_of(family: str, attempt: Attempt) -> str:
 
 
 def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> NewRow:
-    """The end of an attempt. One that says nothing certain leaves room for one that does."""
+    """The row of the end of an attempt; one with an unknown outcome may be followed by another."""
     key = _key_of(END, attempt)
     if outcome in UNKNOWN_ENDS:
         key += f"/{_text_of(at)}"

@@ -96,16 +96,16 @@ def _of_functions(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 (key, *part.partition("</parameter>"))
                 for key, part in zip(parts[::2], parts[1::2], strict=True)
             )
-            yield name, {key: _value(value) for key, value, end, _ in closed if end}
+            yield name, {key: _argument(value) for key, value, end, _ in closed if end}
 
 
 def _pairs(text: str) -> Iterator[tuple[str, Any]]:
-    """The arguments of a call whose names and values are marked each."""
+    """Yield the arguments of a call that marks each name and each value."""
     for part in text.split("<arg_key>")[1:]:
         key, _, rest = part.partition("</arg_key>")
         value, end, _ = rest.strip().removeprefix("<arg_value>").partition("</arg_value>")
         if end:
-            yield key.strip(), _value(value)
+            yield key.strip(), _argument(value)
 
 
 def _of_json(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -140,8 +140,8 @@ def _call(value: Any) -> tuple[str, dict[str, Any]] | None:
     return entry["name"], cast("dict[str, Any]", args)
 
 
-def _value(text: str) -> Any:
-    """Read an argument that stands as text: JSON where it is JSON of a number or the like."""
+def _argument(text: str) -> Any:
+    """Read an argument that is written as text: as JSON if it is JSON, else as the text itself."""
     try:
         return json.loads(text.strip(), strict=False)
     except ValueError:

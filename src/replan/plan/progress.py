@@ -42,11 +42,13 @@ def repeats_revision(history: Sequence[PlanUpdate], revision: PlanUpdate) -> boo
 
 
 def _signature(record: Mapping[str, JsonValue]) -> str:
+    """What the changes of a revision come to, as a text that can be compared."""
     added = record.get("added")
     works = sorted(_work(step) for step in added) if isinstance(added, list) else []
     return json.dumps({**record, "added": works}, sort_keys=True)
 
 
 def _work(addition: JsonValue) -> str:
+    """What an added step is to do, whatever its id, as a text that can be compared."""
     fields = fields_in(fields_in(addition).get("step"))
     return json.dumps({name: fields.get(name) for name in _ABOUT_THE_WORK}, sort_keys=True)

@@ -47,7 +47,7 @@ def source_of(chunk: Chunk) -> Source:
 
 
 def place_of(chunk: Chunk) -> str:
-    """What a mark names that cites a chunk."""
+    """The place of a chunk, as a citation names it: its file and line, or its id."""
     return source_of(chunk).place
 
 

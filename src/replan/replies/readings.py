@@ -322,7 +322,7 @@ def read_specialist(text: str) -> SpecialistReading:
     if not fields or _is_data(reply) or (is_success and (reply.problem or is_misfit)):
         body = behind_thoughts(reply.whole)
         status = ExecutionStatus.SUCCESS if body else ExecutionStatus.FAILED
-        # What says below its first lines that the work failed may not be a success.
+        # A reply that says so only below its first lines may have failed, too.
         said = _MISPLACED.match(body)
         wrong = f"`{said[1].strip()}` is not at the beginning of the reply." if said else ""
         return SpecialistReading(status=status, body=body, wrong=wrong)

@@ -65,6 +65,7 @@ def reports_in_file(
 
 
 def _in_file(path: Path, read: Callable[[Connection], T]) -> T | None:
+    """Read from a storage file that is only looked at; None if it cannot be read in this way."""
     if not path.is_file():
         return None
     try:

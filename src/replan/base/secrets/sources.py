@@ -80,7 +80,7 @@ def _in_environment(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _in_pairs(pairs: str) -> Iterator[str]:
-    """The values of headers such as `x-api-key=VALUE,authorization=Basic%20VALUE`."""
+    """The secret ones of some headers, as in `x-api-key=VALUE,authorization=Basic%20VALUE`."""
     for pair in pairs.split(","):
         name, _, value = pair.partition("=")
         if holds_secret(name):

@@ -91,7 +91,7 @@ class Claims:
         )
 
     def values(self) -> dict[str, JsonValue]:
-        """The value of each slot that has claimed just one, or whose user corrected it at once."""
+        """The value of each slot for which one was found, or which a message itself corrects."""
         by_slot: dict[str, list[Claim]] = {}
         for claim in sorted(self.found, key=lambda claim: claim.span):
             if claim.slot:

@@ -174,7 +174,7 @@ class Pricing(Protocol):
 
 
 def run_scope(limits: Limits, terms: Pricing, *, closing: bool) -> Scope:
-    """The run; only a `closing` call may use the closing reserve."""
+    """The scope of the whole run; only a `closing` call may use what is kept for its answer."""
     if closing or terms.is_direct:
         # Without a host, nobody answers after the step.
         return Scope(RUN, limits.whole)
@@ -188,7 +188,7 @@ def run_scope(limits: Limits, terms: Pricing, *, closing: bool) -> Scope:
 
 
 def step_scopes(limits: Limits, terms: Pricing, specialist: str, step_id: int) -> list[Scope]:
-    """The run, and the other scopes that a step of a specialist is charged to."""
+    """The scopes that a step of a specialist is charged to: the run, and those inside it."""
     scopes = [run_scope(limits, terms, closing=False)]
     # A scope without bounds would be charged, and refuse nothing.
     if (budget := terms.budgets.get(specialist)) is not None and budget.model_fields_set:

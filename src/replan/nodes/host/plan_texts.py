@@ -20,7 +20,7 @@ LONGEST_LINE = 300
 
 
 _MOST_MISFITS = 20
-"""Steps that cannot wait as they say; with more of them, nothing of a plan is taken."""
+"""Steps with unreadable dependencies or conditions; with more, nothing of a plan is taken."""
 
 
 class PlanReading(Reading):
@@ -62,10 +62,10 @@ def read_plan(reply: str, team: Sequence[SpecialistCard], end: ReplyEnd = WHOLE)
 
 
 def _held_back(document: PlanDocument) -> TaskPlan:
-    """The steps that could be read, none of them earlier than its line may mean.
+    """The steps that could be read, changed so that none begins earlier than its line may mean.
 
-    In the place of a step that cannot be waited for, one waits for all above it; one whose
-    condition is lost is left out.
+    A step with a dependency that could not be read waits for all steps above it. A step with a
+    condition that could not be read is left out.
     """
     misfits, steps = document.misfits, {**document.plan.by_id}
     if len(misfits) > _MOST_MISFITS:
