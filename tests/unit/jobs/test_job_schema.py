@@ -1,5 +1,6 @@
 """The schema of job files for editors says what the reader says."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from jsonschema import Draft202012Validator
 from cases import cases_of
 from replan.errors import JobFileError
 from replan.jobs.spec.job_file import job_schema, read_job_file
+from replan.jobs.spec.slot import Slot
 
 CASES = cases_of(__file__)
 
@@ -38,3 +40,9 @@ def test_the_schema_takes_what_the_reader_takes_and_refuses_what_it_refuses(tmp_
         assert field in [each.field for each in error.value.mistakes], text
         (wrong, *_) = validator.iter_errors(content)
         assert wrong.absolute_path[0] == field.partition("[")[0], text
+
+
+def test_every_field_of_a_slot_is_in_the_guide():
+    guide = (Path(__file__).parents[3] / "docs/jobs.md").read_text("utf-8")
+    words = {*re.findall(r"`(\w+)`", guide), *re.findall(r"(?m)^ +(?:- )?(\w+):", guide)}
+    assert Slot.model_fields.keys() - words == set()
