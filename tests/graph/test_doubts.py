@@ -4,7 +4,9 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
 
@@ -19,7 +21,7 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
-from scripts import THREAD
+from scripts import COMPLETE, THREAD
 from states import said, state_of
 
 PLAN = {"plan": "- [ ] 1. Act @actor\n- [ ] 2. Go on @other (after 1)\n- [ ] 3. Apart @other\n"}
@@ -222,3 +224,26 @@ async def test_where_no_more_questions_may_be_asked_the_step_fails(storage, cut_
         state["current_specialist_results"]["1/actor"].error
     )
     assert acts.times == 1
+
+
+@pytest.mark.parametrize("bound", ["idle_timeout", "step_timeout"])
+async def test_a_step_that_fails_while_a_call_of_its_tool_is_in_doubt_says_so(bound):
+    begun = asyncio.Event()
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pay."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "paid"
+
+    call = {"name": "pay", "args": {"amount": 5}, "id": "c1", "type": "tool_call"}
+    model = ScriptedModel({"step 1": AIMessage("", tool_calls=[call]), "feedback": COMPLETE})
+    clerk = Specialist("clerk", "Pays.", chat_model=model, tools=[pay])
+    limits = Limits(step_retries=0, **{bound: 0.2})
+    result = await run(Team(model, [clerk], limits=limits), {"plan": "- [ ] 1. Pay @clerk\n"})
+    assert begun.is_set()
+    assert result.outcome == "failed"
+    error = result.plan.step(1).feedback
+    assert "StepTimeoutError: no " in error
+    assert "The call of pay was cut off in attempt 1. Nobody knows whether it took" in error

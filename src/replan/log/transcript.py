@@ -108,6 +108,22 @@ class Transcript:
         if self._effects_begun() <= {"pure"}:
             await self.close()
 
+    async def reread(self) -> None:
+        """Take over what another process has put on record."""
+        self._notes = None
+        await self._load()
+
+    async def calls_in_doubt(self) -> tuple[ToolRun, ...]:
+        """The calls of unsafe tools that have begun, and of which no end is on record."""
+        notes = await self._load()
+        begun = [key.removesuffix(BEGUN) for key in notes if key.endswith(BEGUN)]
+        runs = [
+            restored(ToolRun, notes[f"{call}{BEGUN}"])
+            for call in begun
+            if f"{call}{ENDED}" not in notes
+        ]
+        return tuple(run for run in runs if run.effects == "unsafe")
+
     @property
     def has_acted(self) -> bool:
         """Whether a tool was called that must not be called twice."""

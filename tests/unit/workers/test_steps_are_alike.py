@@ -1,8 +1,20 @@
 """A step that a worker of a queue does comes to the same as one that the run does itself."""
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 
-from replan import Budget, Limits, Specialist, Team, build_graph, run
+from replan import (
+    Budget,
+    InputError,
+    Limits,
+    Specialist,
+    Team,
+    build_graph,
+    open_runtime,
+    open_storage,
+    run,
+)
 from replan.ports.run_context import here
 from replan.runs.calling.compiled import services_in
 from replan.testing import ScriptedModel, always
@@ -40,6 +52,32 @@ async def ended(work, *, queue, **limits):
     why = result.plan.step(1).feedback
     end = {name: getattr(result, name) for name in ("outcome", "limit_reached", "warnings")}
     return end | {"status": step.status, "cut": step.cut, "text": step.text, "why": why}
+
+
+@pytest.mark.parametrize("queue", [True, False])
+async def test_what_a_tool_did_is_not_done_again_unasked_wherever_the_step_was_done(queue):
+    paid = []
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    pay.metadata = {"effects": "unsafe"}
+    call = {"name": "pay", "args": {"amount": 5}, "id": "c1", "type": "tool_call"}
+    model = ScriptedModel({"step 1": [AIMessage("", tool_calls=[call]), "It is paid."]})
+    clerk = Specialist("a", "Pays.", chat_model=model, tools=[pay], queue="gpu" if queue else "")
+    beside = Beside()
+    async with open_storage(":memory:") as storage:
+        team = Team(ScriptedModel({"feedback": always(END)}), [clerk])
+        graph = build_graph(team, storage=storage, elsewhere=beside if queue else None)
+        beside.services = services_in(graph)
+        async with open_runtime(graph, storage=storage) as runtime:
+            first = await runtime.run({"plan": PLAN})
+            assert (first.outcome, paid) == ("completed", [5])
+            with pytest.raises(InputError, match=r"step 1 at @a \(unsafe\) was done"):
+                await runtime.retry(first.run_id, 1)
 
 
 async def takes_what_it_gets(_, model):

@@ -27,7 +27,7 @@ from replan.base.langgraph_inside.tasks import (
     with_handlers,
 )
 from replan.base.secrets.masking import with_masked_traceback, without_secrets
-from replan.errors import LimitReachedError, QuestionError, StorageError
+from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
 from replan.events.calls import CallReporter
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistToken
@@ -428,14 +428,17 @@ class Attempts:
             )
             if self._is_unsafe and was_cut_off(reason) and not attempt.asker.asked:
                 return await self.record.cut_off(reason)
-            return self._failure(reason)
+            return await self._failure(reason)
 
-    def _failure(self, error: Exception) -> SpecialistResult:
+    async def _failure(self, error: Exception) -> SpecialistResult:
         """The result of an attempt that raised; what no model answered has one set of attempts."""
         self._model_tries += tries_of(error)
+        is_told = isinstance(error, InDoubtError)
+        in_doubt = () if is_told else await self.record.calls_in_doubt()
+        doubts = [str(InDoubtError(f"The call of {run.tool}", run.attempt)) for run in in_doubt]
         return SpecialistResult(
             status=ExecutionStatus.FAILED,
-            error=describe(error),
+            error=" ".join([describe(error) + ("." if doubts else ""), *doubts]),
             confidence=0.0,
             retry=is_transient(error) and self._model_tries < TRIES,
         )

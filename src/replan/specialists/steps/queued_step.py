@@ -36,6 +36,8 @@ async def attempt_elsewhere(
         end = await elsewhere.make_attempt(
             queue, job, lambda event: _report(event, emitter), in_queue.close
         )
+    # What its tools did is this step's to keep, and to be asked about.
+    await record.transcript().reread()
     refused = end.refusal and end.refusal.error
     meter.count_elsewhere(end.used, refused)
     _ask_again(end)

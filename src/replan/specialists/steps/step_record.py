@@ -23,7 +23,7 @@ from replan.events.types import (
 from replan.failures import describe
 from replan.log.rows import Attempt, LedgerEntry
 from replan.log.run_log import ACTED, RunLog
-from replan.log.transcript import Transcript
+from replan.log.transcript import ToolRun, Transcript
 from replan.ports.ask_user import Waiting
 from replan.ports.elsewhere import AskedElsewhere
 from replan.ports.run_context import here
@@ -178,6 +178,10 @@ class StepRecord:
             self._transcript = Transcript(self.services.log, run_id, key, self.on_doubt)
         self._transcript.attempt = self.number
         return self._transcript
+
+    async def calls_in_doubt(self) -> tuple[ToolRun, ...]:
+        """The calls of unsafe tools whose end is unknown."""
+        return () if self._transcript is None else await self._transcript.calls_in_doubt()
 
     @property
     def thread_id(self) -> str:
