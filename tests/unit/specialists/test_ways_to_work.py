@@ -231,7 +231,6 @@ WRONG = [
     ),
     ({"invokable": RunnableLambda(lambda _: 5)}, f"it returned int; {REFUSED}"),
     ({"run": lambda context: (piece for piece in "ab")}, "it returned generator; return"),
-    ({"run": lambda context, *, more: "x"}, "required keyword-only argument: 'more'"),
     ({"run": lambda context: context.nothing}, "object has no attribute 'nothing'"),
     ({"streamable": nothing}, "it returned NoneType"),
     ({"invokable": told, "input_processor": lambda _: 42}, "the input processor returned int"),
