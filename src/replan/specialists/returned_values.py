@@ -42,11 +42,19 @@ def message_of(answer: object) -> BaseMessage:
         return answer
     if isinstance(answer, str):
         return AIMessage(storable_text(answer))
-    messages: Any = cast("Any", answer).get("messages") if isinstance(answer, dict) else None
+    state = fields_in(answer)
+    if state.get("__interrupt__"):
+        # Its newest message is the request.
+        raise TypeError(
+            "it returned a graph that waits for a person, and nobody can answer it there. Ask with "
+            "replan.ask_user; do not give the graph a thread of its own, nor its step to the "
+            "workers of a queue"
+        )
+    messages: Any = state.get("messages")
     if messages:
         return message_of(messages[-1])
     raise TypeError(
-        f"it returned {_kind(cast('object', answer))}; return a message, a text, or a "
+        f"it returned {_kind(answer)}; return a message, a text, or a "
         "state with `messages`, or give the specialist an output_type"
     )
 

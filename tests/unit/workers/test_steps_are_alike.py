@@ -10,6 +10,7 @@ from replan import (
     Limits,
     Specialist,
     Team,
+    ask_user,
     build_graph,
     open_runtime,
     open_storage,
@@ -110,6 +111,19 @@ async def test_what_came_before_a_limit_is_a_part_wherever_the_step_is_done(limi
         "max_model_calls",
         "2 texts",
     )
+
+
+async def test_a_graph_that_asks_at_a_worker_gives_no_result():
+    asking = Specialist("b", "Asks.", run=lambda context: ask_user("Which?"), effects="pure")
+    inner = build_graph(Team(ScriptedModel({}), [asking]))
+
+    async def hands_on(*_):
+        given = {"messages": [("user", "Go.")], "plan": "- [ ] 1. Ask @b\n"}
+        return await inner.ainvoke(given)
+
+    end = await ended(hands_on, queue=True)
+    assert (end["outcome"], end["text"]) == ("failed", "")
+    assert "a graph that waits for a person" in end["why"]
 
 
 async def test_a_warning_of_a_step_is_in_the_result_wherever_the_step_is_done():
