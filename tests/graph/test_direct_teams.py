@@ -120,6 +120,28 @@ async def test_a_job_asks_for_what_it_needs_and_its_result_is_the_answer():
     assert result.output["collected_info"] == {"what": "tea"}
 
 
+async def test_what_a_job_cannot_read_of_a_request_or_an_answer_is_told():
+    picture = {"type": "image", "base64": "aa", "mime_type": "image/png"}
+    spec = JobSpec(
+        "paint",
+        slots=[Slot("colour", question="Which colour?")],
+        commands=[JobCommand("paint", needs=["colour"], action="paint", words=["paint"])],
+        actions=[ActionSpec("paint", run=lambda colour: f"It is {colour}", effects="pure")],
+        confirm=False,
+    )
+    team = Team([Specialist("clerk", "Paints.", job=spec)])
+    graph = build_graph(team, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    asked = [{"type": "text", "text": "paint"}, picture]
+    first = await run(graph, {"messages": [("user", asked)]}, config=config)
+    assert first.outcome == "waiting"
+    assert first.warnings == ("@clerk reads texts alone, so it was not given: image.",)
+    said = [{"type": "text", "text": "blue"}, picture]
+    done = await run(graph, Command(resume={"1/clerk/1": said}), config=config)
+    assert (done.outcome, "It is blue" in done.text) == ("completed", True)
+    assert "A job reads texts alone, so of an answer it was not given: image." in done.warnings
+
+
 async def test_a_pipeline_is_walked_to_its_end():
     with ScriptedModel({}):
         result = await run(Team([Specialist("deep", "Goes deep.", pipeline=FourDeep)]), "Begin.")

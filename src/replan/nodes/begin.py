@@ -1,9 +1,9 @@
 """`begin`: start a run on the newest input, and settle what earlier runs left open."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -65,6 +65,8 @@ async def begin(
     request = request_messages({"messages": [*state.get("messages", []), *messages]})
     await emitter.emit(RunStarted, request=request_text(request))
     await emitter.warn(*refusals_of_call(runtime, services))
+    if services.is_direct:
+        await emitter.warn(*_unread_parts(request, services))
     answers = answers_in_advance(state.get("answers") or {}, services.clock())
     for question in answers.values():
         await report_answer(question, question.answer, emitter, services.log)
@@ -86,6 +88,16 @@ async def begin(
     added = {"messages": messages, "execution_history": await _dropped_work(state, services)}
     new = {key: each for key, each in added.items() if each}
     return short_results({**_only_changes(update, state), **new}, services.log)
+
+
+def _unread_parts(request: Sequence[BaseMessage], services: Services) -> Iterator[str]:
+    """What of a request nobody reads: who does it without a host may read texts alone."""
+    name = services.names[0]
+    if getattr(services.specialists[name], "reads_texts_alone", False):
+        blocks = [block for message in request for block in message.content_blocks]
+        kinds = dict.fromkeys(block["type"] for block in blocks if block["type"] != "text")
+        if kinds:
+            yield f"@{name} reads texts alone, so it was not given: {', '.join(kinds)}."
 
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -45,6 +45,7 @@ class JobSpecialist:
     clock: Callable[[], datetime]
     chat: Chat | None = None
     continues_sessions: ClassVar[bool] = True
+    reads_texts_alone: ClassVar[bool] = True
     kept_names: ClassVar[frozenset[str]] = frozenset({JOB})
 
     @property
@@ -150,7 +151,7 @@ def _closed(waits: Mapping[str, Any], seal: Seal | None) -> dict[str, Any]:
 
 
 def _answer_text(answer: JsonValue, seal: Seal | None) -> str:
-    """An answer as a message; a form becomes names and values.
+    """An answer as a message: of blocks the texts; a form becomes names and values.
 
     Raises:
         InputError: It is sealed for a session, and this is none of its turns.
@@ -161,4 +162,20 @@ def _answer_text(answer: JsonValue, seal: Seal | None) -> str:
         answer = seal.opened(answer)
     if isinstance(answer, dict):
         return "\n".join(f"{name}: {each}" for name, each in answer.items())
+    if isinstance(answer, list) and all(map(_is_block, answer)):
+        return _texts_in(cast("list[dict[str, Any]]", answer))
     return "" if answer is None else str(answer)
+
+
+def _is_block(value: JsonValue) -> bool:
+    return isinstance(value, dict) and "type" in value
+
+
+def _texts_in(blocks: list[dict[str, Any]]) -> str:
+    """What a job reads of content blocks; the rest is told."""
+    texts = [str(block.get("text", "")) for block in blocks if block["type"] == "text"]
+    if others := dict.fromkeys(str(each["type"]) for each in blocks if each["type"] != "text"):
+        here().warn(
+            f"A job reads texts alone, so of an answer it was not given: {', '.join(others)}."
+        )
+    return "\n".join(texts)

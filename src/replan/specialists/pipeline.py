@@ -39,6 +39,7 @@ class PipelineSpecialist:
     chat: Chat | None = None  # what its units ask
     shape: Shape | None = None
     continues_sessions: ClassVar[bool] = True
+    reads_texts_alone: ClassVar[bool] = True
 
     @property
     def graph(self) -> PhaseGraph:
