@@ -1,8 +1,10 @@
 """An input or an edit that is refused leaves its thread as it was."""
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import InvalidUpdateError
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from replan import (
@@ -153,3 +155,27 @@ async def test_what_cannot_be_the_id_of_a_run_is_refused_before_anything_is_kept
 async def test_there_is_nothing_to_continue_where_nothing_is_kept(team):
     with pytest.raises(InputError, match="nothing to continue"):
         await run(team, None)
+
+
+@pytest.mark.parametrize("way", [whole, bare])
+async def test_a_mistyped_plan_is_refused_by_the_graph_itself_too(graph, way):
+    with pytest.raises(InputError, match=r"no field `plann`\. Did you mean plan\?"):
+        await way(graph, {"messages": [("user", "Go.")], "plann": PLAN}, config=THREAD)
+    state = await way(graph, "What is it?", config=THREAD)
+    assert [message.text for message in state["messages"]] == ["What is it?", "Yes."]
+
+
+async def test_the_state_of_a_graph_around_may_have_other_keys(team):
+    class Around(MessagesState):
+        plann: str
+
+    inner = build_graph(team)
+
+    async def node(state: Around, config: RunnableConfig) -> dict[str, object]:
+        found = await inner.ainvoke(dict(state), config)
+        return {"messages": found["messages"][-1:]}
+
+    for each in (inner, node):
+        around = StateGraph(Around).add_node("team", each).add_edge(START, "team").compile()
+        state = await around.ainvoke({"messages": [("user", "What is it?")], "plann": "mine"})
+        assert (state["messages"][-1].text, state["plann"]) == ("Yes.", "mine")

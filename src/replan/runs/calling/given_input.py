@@ -1,6 +1,6 @@
 """The input of a run, in whatever form it is given: here a text becomes a request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -34,13 +34,18 @@ def with_request(run_input: Input) -> Mapping[str, Any] | Command[Any] | None:
     if isinstance(run_input, str):
         return {"messages": [HumanMessage(run_input)]}
     if isinstance(run_input, Mapping):
-        _check_fields(run_input)
+        check_fields(run_input)
     return run_input
 
 
-def _check_fields(run_input: Mapping[str, Any]) -> None:
+def check_fields(run_input: Mapping[str, Any], left_out: Container[str] = ()) -> None:
+    """Refuse fields that no run takes, but for those that are left out knowingly.
+
+    Raises:
+        InputError: Names each of them.
+    """
     # LangGraph would leave them out in silence: without its plan, a run would do something else.
-    unknown = [name for name in run_input if name not in _FIELDS]
+    unknown = [name for name in run_input if name not in _FIELDS and name not in left_out]
     if unknown:
         known = "Known are: " + ", ".join(f"`{name}`" for name in _FIELDS) + "."
         fixes = [_ARGUMENTS.get(name) or did_you_mean(name, _FIELDS, known) for name in unknown]

@@ -25,7 +25,13 @@ from replan.graph.branches import specialist_node
 from replan.nodes.host.handed_plan import NOTHING_TO_DO
 from replan.nodes.host.new_settings import changed_settings
 from replan.runs.calling.compiled import Graph, input_guard_of, is_served, loosened
-from replan.runs.calling.given_input import Input, messages_in, of_client, with_request
+from replan.runs.calling.given_input import (
+    Input,
+    check_fields,
+    messages_in,
+    of_client,
+    with_request,
+)
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.person.reviews import holds_review
@@ -64,6 +70,7 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
         return await _named(graph, call)
     if not isinstance(call.input, Mapping):
         return call
+    _check_fields(call.input, call.config)
     if not call.input:
         # The state of an old thread would be taken for a request.
         raise InputError(NOTHING_TO_DO)
@@ -71,6 +78,13 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
         await _check_plan(graph, call)
     name = str(call.config.get("metadata", {}).get("run_id") or "")
     return await _continued_if_same(graph, replace(call, name=name)) if name and is_kept else call
+
+
+def _check_fields(run_input: Mapping[str, Any], config: RunnableConfig) -> None:
+    # A graph around this one may hand on its own state.
+    is_inside = config.get("configurable", {}).get("checkpoint_ns")
+    if inherited_config.get() is None and not is_inside:
+        check_fields(run_input, EnhancedState.__annotations__)
 
 
 async def _named(graph: Graph, call: Call) -> Call:
