@@ -43,7 +43,7 @@ from replan.testing import OpenAIServer, Reply, always
 
 BLOCK = re.compile(r"^(````?)(\S+)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(````?)\S+\n.*?^\1$|^## ([^\n]*)$", re.MULTILINE | re.DOTALL)
-_COMMAND = re.compile(r"^\$ .*\n(?:>(?: .*)?\n)*", re.MULTILINE)
+COMMAND = re.compile(r"^\$ .*\n(?:>(?: .*)?\n)*", re.MULTILINE)
 _NOT_SET = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "REPLAN_MODEL", "REPLAN_BASE_URL", "LINES")
 _CHANGING = {
     r"(?<=\S) {2,}": "  ",
@@ -145,7 +145,7 @@ class Session:
         """Do what a block says, and return it with what is answered."""
         fence, kind, text = block.groups()
         if kind == "console":
-            text = "".join(map(self._type, _COMMAND.findall(text)))
+            text = "".join(map(self._type, COMMAND.findall(text)))
         elif kind == "python":
             self._run(text)
         elif kind == "replies":
