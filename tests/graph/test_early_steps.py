@@ -93,6 +93,13 @@ def written(*pieces, head=HEAD):
     return Reply(text=head + "".join(pieces), chunks=[head, *pieces])
 
 
+async def ran(team, where):
+    """A run to where it rests: its result, its events, and the report of it."""
+    async with open_runtime(team, storage=where) as runtime:
+        result = await runtime.run("Go.", run_id="r")
+        return result, [each async for each in runtime.events("r")], await runtime.get("r")
+
+
 def kinds(events, *wanted):
     found = [(each.type, getattr(each, "step_id", None)) for each in events]
     return [each for each in found if each[0] in wanted]
@@ -111,14 +118,10 @@ async def test_a_step_that_cannot_begin_in_its_round_is_told_once():
 
 async def test_a_step_begins_when_its_line_and_brief_are_written(where):
     desk = Desk()
-    script = {"think": written(ONE, TWO, LAST), "feedback": END}
-    with Pausing(script) as model:
+    with Pausing({"think": written(ONE, TWO, LAST), "feedback": END}) as model:
         model.before(LAST, desk.ended[1])
         team = Team(Host(model), [desk.member(effects="pure")])
-        async with open_runtime(team, storage=where) as runtime:
-            result = await runtime.run("Go.", run_id="r")
-            events = [each async for each in runtime.events("r")]
-            report = await runtime.get("r")
+        result, events, report = await ran(team, where)
     assert (result.outcome, result.text, result.warnings) == ("completed", "The end.", ())
     assert sorted(desk.did) == ["1 One", "2 Two", "9 Last"]
     assert desk.inputs[2] == {1: "result 1"}
@@ -147,10 +150,7 @@ async def test_nothing_else_begins_early(where, member, host, options):
     desk = Desk()
     with ScriptedModel({"think": written(ONE, TWO, LAST), "feedback": always(END)}) as model:
         team = Team(Host(model, **host), [desk.member(**member)], **options)
-        async with open_runtime(team, storage=where) as runtime:
-            run = await runtime.start("Go.", run_id="r")
-            await run
-            events = [each async for each in runtime.events("r")]
+        _, events, _ = await ran(team, where)
     found = [each.type for each in events]
     begun = found.index("specialist_invoked") if "specialist_invoked" in found else len(found)
     assert "plan_created" in found[:begun]
@@ -199,9 +199,8 @@ async def test_a_step_that_asks_for_approval_in_its_line_does_not_begin_early(wh
     desk, first = Desk(), "- [ ] 1. One @a (ask first)\n"
     with ScriptedModel({"think": written(first, "- [ ] 2. Two @a\n", LAST)}) as model:
         team = Team(Host(model), [desk.member(effects="pure")])
-        async with open_runtime(team, storage=where) as runtime:
-            assert (await runtime.run("Go.", run_id="r")).outcome == "waiting"
-            events = [each async for each in runtime.events("r")]
+        result, events, _ = await ran(team, where)
+    assert result.outcome == "waiting"
     assert kinds(events, "specialist_invoked")[0] == ("specialist_invoked", 2)
     assert desk.did == ["2 Two"]
 
@@ -221,10 +220,7 @@ async def test_what_the_finished_plan_does_not_hold_is_cancelled_told_and_counte
         model.before(wrong, desk.ended[2])
         thinker = Specialist(name="b", intended_use="Thinks.", chat_model=model, effects="pure")
         team = Team(Host(model), [desk.member(effects="pure"), thinker])
-        async with open_runtime(team, storage=where) as runtime:
-            result = await runtime.run("Go.", run_id="r")
-            events = [each async for each in runtime.events("r")]
-            report = await runtime.get("r")
+        result, events, report = await ran(team, where)
         assert result.usage.calls == len(model.calls)
     assert result.outcome == "completed"
     assert desk.did == ["1 One", "2 Two"]
@@ -258,9 +254,7 @@ async def test_the_calls_of_a_dropped_step_are_in_the_usage_of_the_run(where):
     with Telling(script) as model:
         model.before("- [ ] 3. Three @nobody\n", done)
         thinker = Specialist(name="a", intended_use="Thinks.", chat_model=model, effects="pure")
-        async with open_runtime(Team(Host(model), [thinker]), storage=where) as runtime:
-            result = await runtime.run("Go.", run_id="r")
-            report = await runtime.get("r")
+        result, _, report = await ran(Team(Host(model), [thinker]), where)
         assert result.outcome == "completed"
         assert result.usage.calls == len(model.calls) == report.calls.calls
         assert {each.step for each in model.calls} >= {1, 5}
@@ -297,9 +291,7 @@ async def test_a_new_step_of_a_revision_begins_while_the_revision_is_written(whe
     with Pausing(script) as model:
         model.before("- [ ] 5. Five @a\n", desk.ended[3])
         team = Team(Host(model), [desk.member(effects="pure")])
-        async with open_runtime(team, storage=where) as runtime:
-            result = await runtime.run("Go.", run_id="r")
-            events = [each async for each in runtime.events("r")]
+        result, events, _ = await ran(team, where)
     assert (result.outcome, result.plan.version) == ("completed", 2)
     assert desk.did[:2] == ["1 One", "3 Three"]
     assert sorted(desk.did) == ["1 One", "3 Three", "4 Four", "5 Five"]
@@ -343,14 +335,11 @@ async def test_a_step_that_fails_early_fails_as_any_other(where):
             raise ValueError("no such table")
         return "done"
 
-    script = {"think": written(ONE, TWO, LAST), "feedback": END}
-    with Pausing(script) as model:
+    with Pausing({"think": written(ONE, TWO, LAST), "feedback": END}) as model:
         model.before(LAST, failed)
         member = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
         team = Team(Host(model), [member], limits=Limits(step_retries=1))
-        async with open_runtime(team, storage=where) as runtime:
-            result = await runtime.run("Go.", run_id="r")
-            report = await runtime.get("r")
+        result, _, report = await ran(team, where)
     assert report.by_id[1].status.value == "failed"
     assert [each.outcome for each in report.attempts_of(1)] == ["failed", "failed"]
     assert result.outcome == "failed"
