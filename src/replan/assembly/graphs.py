@@ -22,7 +22,7 @@ from replan.base.langgraph_inside.lean_branches import with_lean_branches
 from replan.base.langgraph_inside.one_channel import with_one_channel
 from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
-from replan.graph.build import IN_ONE_CHANNEL, Seen, host_graph
+from replan.graph.build import Seen, host_graph
 from replan.models.spending.scopes import check_prices
 from replan.nodes.host.handed_plan import check_input
 from replan.nodes.host.plan_bounds import check_outside_plan
@@ -138,7 +138,7 @@ def compile_graph(
     )
     graph.channels[START] = input_guard
     input_guard.key = START
-    if seen in IN_ONE_CHANNEL:
+    if seen in ("at_rest", "never"):
         with_one_channel(graph, first_values())
     else:
         with_lean_branches(graph)

@@ -69,9 +69,6 @@ After each node; but for the judgement with which the answer came (`answered`); 
 or not at all.
 """
 
-IN_ONE_CHANNEL = ("at_rest", "never")
-"""When nothing stores the keys of the state apart, so that they are in one channel."""
-
 
 def host_graph(services: Services, *, seen: Seen = "always") -> HostGraph:
     """Put the graph together: nodes in running order, then edges in running order.
@@ -171,11 +168,8 @@ def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]
         steps = {specialist_node(name): partial(specialist, services=services) for name in names}
     stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
     channels = cast("Any", graph.channels)
-    is_whole = seen in IN_ONE_CHANNEL
     return {
-        name: in_one(name, asking, stages, channels, steps, is_whole=is_whole)
-        for name in entries
-        if name in stages
+        name: in_one(name, asking, stages, channels, steps) for name in entries if name in stages
     }
 
 

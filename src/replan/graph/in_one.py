@@ -16,7 +16,6 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite, Send
 
 from replan.base.langgraph_inside.delta_channel import Delta
-from replan.base.langgraph_inside.one_channel import Made, OneChannel
 from replan.base.langgraph_inside.tasks import as_node, as_task, signal_in
 from replan.nodes.host.new_settings import Node
 from replan.specialists.steps.board import Boards
@@ -39,8 +38,6 @@ def in_one(
     stages: Mapping[str, tuple[Node, Way]],
     channels: Mapping[str, Any],
     steps: Mapping[str, Node],
-    *,
-    is_whole: bool,
 ) -> Node:
     """Make one node of several; each sees the state as those before it have changed it.
 
@@ -50,20 +47,13 @@ def in_one(
         stages: The nodes by their names, and what follows each.
         channels: How each key of the state takes changes.
         steps: The nodes of specialists that do their steps in this node, too, by their names.
-        is_whole: Whether all keys of the state are in one channel.
     """
-    one = OneChannel(channels, {})
     deltas = frozenset(key for key, channel in channels.items() if isinstance(channel, Delta))
 
     async def walked(
         state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
     ) -> Command[Any]:
-        before = cast("dict[str, Any]", {**state})
-        changed = (
-            _WholeState(before, one.from_checkpoint(before))
-            if is_whole
-            else _ChangedState(before, channels, deltas)
-        )
+        changed = _ChangedState(cast("dict[str, Any]", {**state}), channels, deltas)
         following: Any = first
         apart: Collection[str] = _APART
         numbers = count()  # of the steps, in all rounds
@@ -118,21 +108,6 @@ class _ChangedState:
         return self.channels[key].reducer(self.state.get(key), [*changes])
 
 
-@dataclass
-class _WholeState:
-    """The same of a state in one channel, which takes each change as it is made."""
-
-    state: Changes
-    channel: OneChannel
-    update: Changes = field(default_factory=Made)
-
-    def take(self, made: Sequence[Changes]) -> None:
-        if any(made):
-            self.channel.update(made)
-            self.state = self.channel.value
-            self.update = Made(self.state)
-
-
 async def _noted(name: str, first: str, work: Awaitable[Changes]) -> Changes:
     try:
         return await work
@@ -151,7 +126,7 @@ def _are_sends(following: Any) -> bool:
 
 async def _steps_done(
     sends: Sequence[Send],
-    changed: "_ChangedState | _WholeState",
+    changed: _ChangedState,
     steps: Mapping[str, Node],
     runtime: Runtime[RunSettings],
     config: RunnableConfig,

@@ -7,12 +7,11 @@ them apart.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from langgraph.channels.base import BaseChannel
 from langgraph.constants import START
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
-from langgraph.types import Command
 
 from replan.base.langgraph_inside.delta_channel import NOTHING
 
@@ -80,8 +79,8 @@ class OneChannel(BaseChannel[Any, Any, Any]):
         """Take the writes of a super-step; LangGraph also calls this without writes."""
         if not values:
             return False
-        if any(isinstance(each, Made) for each in values):
-            (self.value,) = values
+        if isinstance(values[0], Made):
+            self.value = values[0]
             return True
         written = dict[str, list[Any]]()
         for key, value in (write for each in values for write in each.items()):
@@ -166,9 +165,8 @@ def _together(entry: Any, keys: Mapping[str, object]) -> Any:
 
     def mapper(value: Any) -> Sequence[Write]:
         writes = apart(value) or ()
-        made: Any = cast("Any", value).update if isinstance(value, Command) else None
         state = {key: each for key, each in writes if key in keys}
         others = [write for write in writes if write[0] not in keys]
-        return [(STATE, made if isinstance(made, Made) else state), *others] if state else others
+        return [(STATE, state), *others] if state else others
 
     return entry._replace(mapper=mapper)
