@@ -1,5 +1,6 @@
 """The server as a front end sees it by AG-UI: every line is an event of the protocol."""
 
+import asyncio
 import json
 
 from doors import EVENT, asked, state_of
@@ -185,3 +186,34 @@ async def test_what_cannot_be_taken_with_an_answer_is_told_and_what_waits_is_sho
         assert (still.id, "has a picture" in still.message) == (question.id, True)
         done = await told(client, asked("Paint the hall.", "blue", runId="r5"))
         assert done[-1].outcome.type == "success"
+
+
+async def test_a_message_that_comes_while_another_one_of_its_thread_is_worked_on_is_not_used():
+    at_work, leave = asyncio.Event(), asyncio.Event()
+
+    async def paint(context):
+        at_work.set()
+        await leave.wait()
+        return f"{context.task_description}: {ask_user('Which colour?')}"
+
+    member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    model = ScriptedModel({"think": always(PLAN), "feedback": END})
+    held_up = Team(host=Host(model=model), specialists=[member])
+    async with served({"town": held_up}) as client:
+        first = asyncio.ensure_future(told(client, asked("Paint the hall.", runId="one")))
+        await at_work.wait()
+        second = asyncio.ensure_future(told(client, asked("Paint the door.", runId="two")))
+        other = asyncio.ensure_future(told(client, asked("A.", runId="three", thread="t2")))
+        while len((await client.get("/runs")).json()["runs"]) < 2:  # noqa: ASYNC110 - on the server
+            await asyncio.sleep(0.02)
+        leave.set()
+        (ours,) = (await first)[-1].outcome.interrupts
+        (theirs,) = (await second)[-1].outcome.interrupts
+        assert "worked on another message" in theirs.message
+        assert len((await other)[-1].outcome.interrupts) == 1
+        answer = {"interruptId": ours.id, "status": "resolved", "payload": "blue"}
+        done = await told(client, asked(resume=[answer], runId="four"))
+        assert done[-1].result == {
+            "run_id": (await first)[-1].result["run_id"],
+            "outcome": "completed",
+        }

@@ -119,25 +119,29 @@ class Exchange:
         answers: Callable[[Open], object],
         names: Names,
         thread_id: str | None = None,
+        conversation: str | None = None,
     ) -> Begun:
         """Continue the run that waits, or begin one; a repetition gets the run of the first.
 
         Args:
-            key: What waits is found by it, and what works on `thread_id`; None looks nothing up.
+            key: What waits is found by it, and what works in `conversation`; None looks nothing up.
             begin: Reads what a run begins with.
             answers: Reads the answer to what waits; None leaves it waiting. What it refuses with an
                 `InputError` is the problem of the exchange, and what waits is shown again.
             names: What the request is known by.
             thread_id: The thread of a run that begins; a new one if it is None.
+            conversation: The name of that in which one run works at a time; None if any number do.
 
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
-        if thread_id is None:
-            return await self._begin_or_continue(key, begin, answers, names)
+        if conversation is None:
+            return await self._begin_or_continue(key, begin, answers, names, None, is_alone=False)
         # Whatever comes to any server while a run begins has to find that run.
-        async with self.served.storage.holds.lock(f"begins/{thread_id}"):
-            return await self._begin_or_continue(key, begin, answers, names, thread_id)
+        async with self.served.storage.holds.lock(f"begins/{conversation}"):
+            return await self._begin_or_continue(
+                key, begin, answers, names, thread_id, is_alone=True
+            )
 
     async def _begin_or_continue(
         self,
@@ -145,7 +149,9 @@ class Exchange:
         begin: Callable[[], Mapping[str, Any]],
         answers: Callable[[Open], object],
         names: Names,
-        thread_id: str | None = None,
+        thread_id: str | None,
+        *,
+        is_alone: bool,
     ) -> Begun:
         noted: Mapping[str, Any] = {} if key is None else await self._noted(key)
         report = await self._report_in(noted)
@@ -161,7 +167,7 @@ class Exchange:
             return replace(now, problem=f"The run {report.run_id} worked on another message.")
         if report is None or waiting is None:
             run_input, run_id = begin(), names.run_id or self.served.new_id()
-            if thread_id is not None:
+            if is_alone:
                 # What comes while it works has seen nothing of what it asks.
                 await self._note(key, {"run_id": run_id, "shown": {}})
             return await self.begin(run_input, replace(names, run_id=run_id), thread_id)
@@ -349,11 +355,11 @@ class Exchange:
         await self.show(report, reply)
         return Ended(report, reply, streamed, begun.problem, begun.is_repeated)
 
-    def thread(self, session_id: str) -> str | None:
-        """The thread of a session; None for a conversation that its client keeps."""
-        if not session_id:
+    def conversation(self, name: str) -> str | None:
+        """What a conversation of this caller with the team is called; None if it has no name."""
+        if not name:
             return None
-        return "chat-" + _digest([self.who.tenant, self.who.name, self.team, session_id])
+        return f"{self.door}-{_digest([self.who.tenant, self.who.name, self.team, name])}"
 
     async def _note_answered(self, names: Names, now: Begun, request: str = "") -> None:
         value = {"run_id": now.run.run_id, "after": now.after, "answered": True}

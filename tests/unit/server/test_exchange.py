@@ -191,7 +191,9 @@ async def test_a_message_to_a_session_at_work_answers_nothing_that_it_asks_by_th
         def said(text):
             names = Names(history=text)
             request = {"messages": [("user", text)]}
-            return exchange.begin_or_continue("s", lambda: request, lambda _: text, names, "t1")
+            return exchange.begin_or_continue(
+                "s", lambda: request, lambda _: text, names, conversation="s"
+            )
 
         first = await said("Paint.")
         await at_work.wait()

@@ -46,7 +46,10 @@ async def begin(exchange: Exchange, body: ag_ui.RunAgentInput) -> Begun:
         asks = waiting.report.pending_questions
         return _read_answers(body, asks) if body.resume else _newest(body).answer
 
-    return await exchange.begin_or_continue(key_of(body), new, answers, _names(body))
+    conversation = exchange.conversation(body.thread_id)
+    return await exchange.begin_or_continue(
+        key_of(body), new, answers, _names(body), conversation=conversation
+    )
 
 
 async def lines(exchange: Exchange, body: ag_ui.RunAgentInput, begun: Begun) -> AsyncGenerator[str]:

@@ -42,12 +42,15 @@ async def begin(exchange: Exchange, body: ChatBody, idempotency_key: str) -> Beg
     # The server keeps what was said in a session, from its first request on.
     is_kept = body.session_id and await exchange.knows(body.session_id)
     news = body.messages[-1:] if is_kept else body.messages
+    # The thread of its runs, too: what was said in it is there.
+    conversation = exchange.conversation(body.session_id)
     return await exchange.begin_or_continue(
         None if is_new else _key(body, body.messages[:-1]),
         lambda: {"messages": [message.message for message in news]},
         lambda _: body.messages[-1].answer,
         _names(body, idempotency_key),
-        exchange.thread(body.session_id),
+        conversation,
+        conversation,
     )
 
 
