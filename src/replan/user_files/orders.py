@@ -25,7 +25,7 @@ from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 from replan.traces.option import Traces
-from replan.user_files.plan_text import is_plan_path, is_team_path, read_plan_text
+from replan.user_files.plan_text import is_other_file, is_plan_path, is_team_path, read_plan_text
 
 _FIX = "Put it into a folder that the specialists may read, and name that with --dir."
 
@@ -111,6 +111,11 @@ def read_order(task: str, **fields: Any) -> Order:
         raise InputError("The task is empty. Write what to do, or name a plan document.")
     if is_team_path(task):
         raise InputError(f"'{task}' is a file, not a task. Write: replan run TASK --team {task}")
+    if is_other_file(task):
+        fix = f"Give it with a task: replan run TASK --file {task}"
+        raise InputError(
+            f"'{task}' is a file, not a task. A plan document has a name that ends in .md. {fix}"
+        )
     file_blocks(fields.get("files", ()))
     plan = read_plan_text(Path(task)) if is_plan_path(task) else None
     # The shell may hand over bytes that are not text.

@@ -18,13 +18,23 @@ def is_team_path(task: str) -> bool:
     return _names_file(task, ".yaml", ".yml")
 
 
+def is_other_file(task: str) -> bool:
+    """Whether a task is the path of a file that is neither, such as `plan.txt`."""
+    is_known = is_plan_path(task) or is_team_path(task)
+    return not is_known and Path(task).suffix != "" and _is_file(task)
+
+
+def _is_file(task: str) -> bool:
+    try:
+        return Path(task).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _names_file(task: str, *endings: str) -> bool:
     if not task.casefold().endswith(endings) or "\n" in task:
         return False
-    try:
-        return Path(task).is_file() or len(task.split()) == 1
-    except (OSError, ValueError):
-        return False
+    return len(task.split()) == 1 or _is_file(task)
 
 
 def read_plan_text(path: Path) -> str:
