@@ -311,7 +311,10 @@ class Runtime(Generic[T_co]):
             check_same_answers(said, earlier)
             return Run(self, run_id)
         await check_goes_on(self._resources.graph, record)
-        asks = (await self.get(run_id)).pending_questions
+        report = await self.get(run_id)
+        asks = report.pending_questions
+        if report.is_over and earlier is None:
+            raise InputError("The run is over, and asks nothing any more. Begin a new one.")
         try:
             rows = answer_rows(asks, read_answers(answers, asks))
         except InputError:
