@@ -19,13 +19,9 @@ from replan.base.langgraph_inside.callbacks import (
     has_listener,
     makes_langchain_stream,
     reported_inside_only,
-)
-from replan.base.langgraph_inside.models import (
-    is_of_openai,
-    provider_of,
-    streams_itself,
     whole_reply,
 )
+from replan.base.langgraph_inside.models import is_of_openai, provider_of, streams_itself
 from replan.base.texts.storable import well_formed
 from replan.errors import ReplanError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_transient

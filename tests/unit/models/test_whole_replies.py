@@ -10,7 +10,7 @@ from langchain_core.globals import set_llm_cache
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from replan.base.langgraph_inside.models import whole_reply
+from replan.base.langgraph_inside.callbacks import whole_reply
 from replan.models.providers.chat_models import LangChainModels
 from replan.models.providers.openai_chat import OpenAIChat
 from replan.testing import OpenAIServer, Reply

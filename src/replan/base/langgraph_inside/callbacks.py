@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from langchain_core.callbacks import (
@@ -12,8 +12,9 @@ from langchain_core.callbacks import (
     BaseCallbackManager,
     CallbackManagerForLLMRun,
 )
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.language_models import BaseChatModel, chat_models
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import (
     ensure_config,
     get_callback_manager_for_config,
@@ -22,6 +23,9 @@ from langchain_core.runnables.config import (
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
 T = TypeVar("T")
+
+ASKS_NO_OTHER = "asks_no_other_model"
+"""What a class of models says of itself, not of those that are made of it, by a true attribute."""
 
 # A log of runs gets tokens, too, and is not a reason to stream.
 _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBaseTracer)
@@ -167,3 +171,30 @@ def report_call(
     parameters = {"model": names[-1]}
     (call,) = manager.on_chat_model_start({}, [[*messages]], invocation_params=parameters)
     return call
+
+
+async def whole_reply(
+    model: Runnable[Any, AIMessage], messages: Sequence[BaseMessage], config: RunnableConfig
+) -> AIMessage:
+    """Ask a model for a whole reply.
+
+    A fifth of the work that LangChain does for a call is for callbacks. Where there are none, be it
+    of the call, of the model or of the whole program, a model is asked as LangChain asks it inside.
+    A model that asks others in its call hands callbacks on to them, so that is not left out.
+    """
+    asks_no_other = vars(type(model)).get(ASKS_NO_OTHER, False)
+    if not asks_no_other or _is_heard(cast("BaseChatModel", model), config):
+        return await model.ainvoke([*messages], config)
+    inside: Any = model
+    result = await inside._agenerate_with_cache(_normalised([*messages]))  # noqa: SLF001
+    return result.generations[0].message
+
+
+_normalised = cast("Any", chat_models)._normalize_messages  # noqa: SLF001
+
+
+def _is_heard(model: BaseChatModel, config: RunnableConfig) -> bool:
+    """Whether a callback hears a call; LangChain knows those of the whole program."""
+    others = AsyncCallbackManager.configure(None, model.callbacks, verbose=model.verbose)
+    handlers = (*handlers_of(config), *others.handlers)
+    return not all(each.ignore_llm and each.ignore_chat_model for each in handlers)

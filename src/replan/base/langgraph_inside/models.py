@@ -1,17 +1,9 @@
 """What LangChain's chat models keep to themselves."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManager
-from langchain_core.language_models import BaseChatModel, chat_models
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig
-
-from replan.base.langgraph_inside.callbacks import handlers_of
-
-ASKS_NO_OTHER = "asks_no_other_model"
-"""What a class of models says of itself, not of those that are made of it, by a true attribute."""
+from langchain_core.language_models import BaseChatModel
 
 
 def can_call_tools(model: BaseChatModel) -> bool:
@@ -28,33 +20,6 @@ def streams_itself(model: BaseChatModel) -> bool:
     """Whether a model streams its reply where it is asked for a whole one."""
     is_set = "streaming" in model.model_fields_set and getattr(model, "streaming", None) is True
     return is_set and model.disable_streaming is not True
-
-
-async def whole_reply(
-    model: Runnable[Any, AIMessage], messages: Sequence[BaseMessage], config: RunnableConfig
-) -> AIMessage:
-    """Ask a model for a whole reply.
-
-    A fifth of the work that LangChain does for a call is for callbacks. Where there are none, be it
-    of the call, of the model or of the whole program, a model is asked as LangChain asks it inside.
-    A model that asks others in its call hands callbacks on to them, so that is not left out.
-    """
-    asks_no_other = vars(type(model)).get(ASKS_NO_OTHER, False)
-    if not asks_no_other or _is_heard(cast("BaseChatModel", model), config):
-        return await model.ainvoke([*messages], config)
-    inside: Any = model
-    result = await inside._agenerate_with_cache(_normalised([*messages]))  # noqa: SLF001
-    return result.generations[0].message
-
-
-_normalised = cast("Any", chat_models)._normalize_messages  # noqa: SLF001
-
-
-def _is_heard(model: BaseChatModel, config: RunnableConfig) -> bool:
-    """Whether a callback hears a call; LangChain knows those of the whole program."""
-    others = AsyncCallbackManager.configure(None, model.callbacks, verbose=model.verbose)
-    handlers = (*handlers_of(config), *others.handlers)
-    return not all(each.ignore_llm and each.ignore_chat_model for each in handlers)
 
 
 def provider_of(model: BaseChatModel) -> str:
