@@ -23,7 +23,7 @@ from langgraph.types import Send
 from pydantic import SecretStr
 
 from replan import Host, Specialist, Team, build_graph, run, stream
-from replan.events.types import AnswerToken, SpecialistToken, TaskCompleted
+from replan.events import AnswerToken, SpecialistToken, TaskCompleted
 from replan.models.providers.chat_models import LangChainModels
 from replan.prompts.sections import Call, call_tag
 from replan.prompts.templates import load

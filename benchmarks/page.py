@@ -22,10 +22,10 @@ from harness import Row, judged, options, publish, serving
 from playwright.async_api import Page, async_playwright
 
 from replan import Host, Limits, Specialist, Team, open_runtime, open_storage
+from replan.cli.page.served_pages import open_pages
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.testing import ScriptedModel, always
-from replan.ui.served_pages import open_pages
 
 TOKEN = "the-token-of-the-benchmark"  # noqa: S105 - of a server on loopback
 STEPS, RATE, TRIES = 500, 50, 5

@@ -21,8 +21,8 @@ from quality_tasks import Task
 from quality_world import TOOLS, World
 
 from replan import Host, Specialist, Team, ask_user, open_runtime
-from replan.events.types import Event, ModelInvoked
-from replan.failures import describe
+from replan.base.failures import describe
+from replan.events import Event, ModelInvoked
 
 _MOST_QUESTIONS = 5
 

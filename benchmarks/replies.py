@@ -16,7 +16,7 @@ from reply_forms import replies
 from reply_mutations import Base, bases, damaged, equal, kept, same
 from reply_reading import grade, read
 
-from replan.replies.readings import read_feedback, read_think
+from replan.prompts.replies.readings import read_feedback, read_think
 
 
 def arguments() -> ArgumentParser:

@@ -15,7 +15,7 @@ from replan.nodes.host.plan_texts import new_plan_of_model, read_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import PlanStep, TaskPlan
-from replan.replies.readings import read_feedback, read_think
+from replan.prompts.replies.readings import read_feedback, read_think
 from replan.specialists.services import Services
 from replan.state.results import FeedbackResult
 from replan.testing import ScriptedModel

@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.async_api import async_playwright
 
 from replan import open_runtime, open_storage
-from replan.ui.served_pages import open_pages
+from replan.cli.page.served_pages import open_pages
 from replan_local import local_team
 
 ROOT = Path(__file__).parents[1]

@@ -20,11 +20,11 @@ from rich.text import Text
 
 from replan.assembly.graphs import build_graph
 from replan.assembly.runtime import stream
+from replan.cli.user_files.storage_location import now
 from replan.log.apply import apply
 from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
-from replan.user_files.storage_location import now
 from replan.views.live.frame import Window, frame, whole_plan
 from replan.views.live.plain import Lines
 from replan_local import local_team

@@ -31,7 +31,7 @@ from replan import (
     Traces,
 )
 from replan.cli.main import app
-from replan.events.types import BaseEvent
+from replan.events import BaseEvent
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"

@@ -18,7 +18,7 @@ from replan import (
     build_graph,
     run_sync,
 )
-from replan.events.types import PlanCreated, SpecialistCompleted, TaskCompleted
+from replan.events import PlanCreated, SpecialistCompleted, TaskCompleted
 
 PLAN = "# Tea\n\n- [ ] 1. Boil water @kettle\n- [ ] 2. Draw the tea @pot (after 1)\n"
 

@@ -9,7 +9,7 @@ import asyncio
 import os
 
 from replan import ExecutionContext, Host, Specialist, Team, build_graph, stream
-from replan.events.types import AnswerToken, PlanCreated, SpecialistCompleted, SpecialistInvoked
+from replan.events import AnswerToken, PlanCreated, SpecialistCompleted, SpecialistInvoked
 
 PRICES = {"train": "45 EUR", "bus": "30 EUR"}
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from langchain_core.messages import AIMessage
 
 from cases import read_page
-from replan.events.types import BaseEvent, Event, StepEvent
+from replan.events import BaseEvent, Event, StepEvent
 from replan.plan import TaskPlan
 from replan.state import FeedbackResult, ThinkingResult
 from replan.state.results import SpecialistResult

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
-from replan.events.types import Event
+from replan.events import Event
 from replan.log.rows import LedgerEntry, Request
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.reports import WholeReport

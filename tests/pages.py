@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import async_playwright
 
 import warm
-from replan.ui.served_pages import open_pages
+from replan.cli.page.served_pages import open_pages
 
 OWNER = "the-token-of-the-owner"
 SCREENS = "REPLAN_TEST_SCREENS"

@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from replan import EnhancedState, RunResult
-from replan.events.types import Event
+from replan.events import Event
 
 
 async def state_of(running: Awaitable[RunResult]) -> EnhancedState:

@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
         except PackageNotFoundError:
             return "0+source"
     if name == "MultiAgentConfig":
-        from replan.declared.part import tell_old_name  # noqa: PLC0415 - few ask for the old name
+        from replan.base.declared.part import tell_old_name  # noqa: PLC0415 - few ask for the old name
 
         tell_old_name("MultiAgentConfig", "Team", stacklevel=2)
         name = "Team"

@@ -7,7 +7,7 @@ from replan.assembly.runtime import (
     run_sync as run_sync,
     stream as stream,
 )
-from replan.errors import (
+from replan.base.errors import (
     ConfigurationError as ConfigurationError,
     InputError as InputError,
     LimitReachedError as LimitReachedError,
@@ -23,7 +23,7 @@ from replan.errors import (
     TeamFileError as TeamFileError,
     UsageError as UsageError,
 )
-from replan.events.callbacks import MultiAgentCallback as MultiAgentCallback
+from replan.log.events.callbacks import MultiAgentCallback as MultiAgentCallback
 from replan.log.report import RunReport as RunReport
 from replan.plan.markdown.document import PlanDocument as PlanDocument
 from replan.plan.model import PlanStep as PlanStep, StepStatus as StepStatus, TaskPlan as TaskPlan

@@ -3,8 +3,8 @@
 import glob
 from pathlib import Path
 
+from replan.base.errors import RetrievalError
 from replan.base.texts.safe_folder import files_below
-from replan.errors import RetrievalError
 from replan.knowledge.folder import FolderRetriever
 from replan.knowledge.index import DEEPEST, MOST_FILES
 from replan.knowledge.read_files import KINDS

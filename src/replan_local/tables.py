@@ -9,9 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from replan.base.errors import ConfigurationError
 from replan.base.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
 from replan.base.texts.safe_folder import FolderFile, files_below
-from replan.errors import ConfigurationError
 from replan_local.answer_table import EMPTY, MOST_ROWS, AnswerTable, shown
 from replan_local.figures import literal, quoted
 from replan_local.refusals import CannotAnswerError, did_you_mean

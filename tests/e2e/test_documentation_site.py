@@ -23,7 +23,7 @@ import replan.testing
 import warm
 from replan.base.public_names import PACKAGES
 from replan.cli.main import app
-from replan.events.types import BaseEvent
+from replan.events import BaseEvent
 
 # The site takes its time to build, more so on a busy machine.
 pytestmark = pytest.mark.timeout(300)

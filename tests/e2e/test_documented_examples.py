@@ -31,8 +31,8 @@ from typer.testing import CliRunner
 
 from replan import Limits, build_graph
 from replan.cli.main import app
-from replan.events.callbacks import HOOKS
-from replan.events.types import BaseEvent, StepEvent
+from replan.events import BaseEvent, StepEvent
+from replan.log.events.callbacks import HOOKS
 from replan.testing import OpenAIServer, ScriptedModel
 from replan_local import local_team
 from transcripts import forget_modules

@@ -18,7 +18,7 @@ from replan import (
     stream,
 )
 from replan.models.providers.chat_models import LangChainModels
-from replan.replies.keys import HOST
+from replan.prompts.replies.keys import HOST
 from replan.testing import Hang, HttpFault, OpenAIServer, Reply, Reset, always
 
 PLAN = """\

@@ -23,8 +23,8 @@ from replan import (
     open_storage,
     run,
 )
+from replan.base.failures import is_transient
 from replan.errors import ConfigurationError, ReplyTooLongError
-from replan.failures import is_transient
 from replan.models.providers.chat_models import LangChainModels
 from replan.models.providers.reply_body import LONGEST_BODY, LONGEST_STREAM
 from replan.ports.storage import Storage

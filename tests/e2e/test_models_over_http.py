@@ -27,8 +27,8 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from replan.base.failures import describe, is_transient, status_of
 from replan.base.langgraph_inside.tasks import inherited_config
-from replan.failures import describe, is_transient, status_of
 from replan.models.providers.chat_models import LangChainModels
 from replan.ports.run_context import here, use
 from replan.prompts.sections import Call, Caller, call_tag

@@ -111,7 +111,8 @@ def test_the_package_says_what_it_is_and_has_what_it_needs(package):
     assert (metadata["Name"], metadata["License-Expression"]) == ("replan", "Apache-2.0")
     assert metadata["Requires-Python"] == "<3.15,>=3.11"
     assert "Typing :: Typed" in metadata.get_all("Classifier")
-    assert {"replan/py.typed", "replan/__init__.pyi", "replan/ui/static/page.css"} < set(names)
+    assert {"replan/py.typed", "replan/__init__.pyi"} < set(names)
+    assert "replan/cli/page/static/page.css" in names
     assert {name.partition("/")[0] for name in names} == {
         "replan",
         "replan_local",

@@ -9,9 +9,9 @@ from kept_runs import KeptRun, kill
 from page_forms import form, parsed, rested, seen, sent
 from pages import shown
 from replan import Host, Specialist, Team, ask_user, open_storage
+from replan.cli.page.routes import PAGES
 from replan.log.rows import KeptText
 from replan.testing import ScriptedModel, always
-from replan.ui.routes import PAGES
 from served import as_, tokens_of
 
 

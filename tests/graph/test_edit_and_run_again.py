@@ -20,10 +20,10 @@ from replan import (
     run,
     stream,
 )
-from replan.memory.conversation import Seen
 from replan.plan import sealed, unsealed
 from replan.plan.markdown.rendering import render_for_model
 from replan.prompts.host import HostPrompts, build_thinking_prompt
+from replan.state.conversation.conversation import Seen
 from replan.testing import ScriptedModel, always
 from scripts import COMPLETE
 

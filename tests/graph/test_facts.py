@@ -18,9 +18,9 @@ from replan import (
     run,
     stream,
 )
-from replan.memory.facts import FactOwner, Facts
 from replan.prompts.sections import sections_of
 from replan.prompts.templates import load
+from replan.state.conversation.facts import FactOwner, Facts
 from replan.testing import ScriptedModel, always
 from scripts import DONE, SIMPLE, THREAD
 from seen_spans import Seen

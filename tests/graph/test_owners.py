@@ -31,7 +31,7 @@ from replan import (
     waiting_for,
 )
 from replan.errors import ThreadBusyError, ThreadLostError
-from replan.events.types import RunStarted
+from replan.events import RunStarted
 from replan.log.run_log import RunLog
 from replan.ports import ownership
 from replan.storage import holds as holding

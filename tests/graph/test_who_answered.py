@@ -18,7 +18,7 @@ from replan import (
     open_storage,
     run,
 )
-from replan.events.emitter import Emitter, Hooks
+from replan.log.events.emitter import Emitter, Hooks
 from replan.specialists.steps.answer_events import report_answer
 from replan.state.questions import Question
 from replan.storage.memory_log import memory_log

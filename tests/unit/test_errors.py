@@ -3,7 +3,7 @@
 import inspect
 import re
 
-from replan import errors
+from replan.base import errors
 
 
 def _tree(text: str) -> dict[str, str]:

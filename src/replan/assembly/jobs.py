@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 
 from replan.assembly.agents import build_agent
 from replan.assembly.environment import chosen_models, now, random_id
-from replan.errors import ConfigurationError
+from replan.base.errors import ConfigurationError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel

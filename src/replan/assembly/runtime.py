@@ -21,10 +21,10 @@ from typing_extensions import TypedDict
 
 from replan.assembly.environment import now, random_id
 from replan.assembly.graphs import AnyTeam, Graph, graph_of, with_output_type
+from replan.base.errors import ConfigurationError
 from replan.base.langgraph_inside.tasks import without_tokens
 from replan.base.own_loop import Portal, run_in_own_loop
-from replan.errors import ConfigurationError
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.log.whole_results import whole_values
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider, close_connections

@@ -14,11 +14,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
 from replan.assembly.environment import now, random_id
+from replan.base.errors import ConfigurationError, Mistake, mistake
 from replan.base.user_code import call
-from replan.errors import ConfigurationError, Mistake, mistake
-from replan.events.callbacks import Hook
-from replan.events.emitter import Hooks
-from replan.events.types import BaseEvent
+from replan.log.events.callbacks import Hook
+from replan.log.events.emitter import Hooks
+from replan.log.events.types import BaseEvent
 from replan.log.run_log import RunLog
 from replan.models.chat import Chat
 from replan.models.spending.scopes import price_of, with_free_ones
@@ -27,8 +27,8 @@ from replan.ports.retriever import Retriever
 from replan.ports.run_context import Folders
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
+from replan.prompts.replies.keys import FEEDBACK_REPLY, THINK_REPLY
 from replan.prompts.sections import Caller
-from replan.replies.keys import FEEDBACK_REPLY, THINK_REPLY
 from replan.specialists.given_tools import chat_with_tools
 from replan.specialists.services import HOST, HostModels, Services
 from replan.state.knowledge import SEARCHED, log_unused_knowledge_options

@@ -67,12 +67,12 @@ def chat(
         "--user": user,
     }
 
+    from replan.base.errors import InputError
     from replan.cli.shared.carry_out import exit_code_of
     from replan.cli.talk.opening import open_conversation
     from replan.cli.talk.talking import converse
-    from replan.errors import InputError
-    from replan.user_files.order_signature import user_name
-    from replan.user_files.orders import Order, read_settings
+    from replan.cli.user_files.order_signature import user_name
+    from replan.cli.user_files.orders import Order, read_settings
 
     if sum(source is not None for source in (team, job, pipeline)) > 1:
         raise InputError(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replan.base.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
 from replan.base.texts.signs import harmless
 from replan.cli.shared import options
 from replan.cli.shared.process import GOOD, WRONG_USE, as_command
-from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
-from replan.user_files.plan_text import read_plan_text
+from replan.cli.user_files.plan_text import read_plan_text
 from replan.views.cells import columns, counted, one_line
 
 if TYPE_CHECKING:

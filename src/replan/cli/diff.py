@@ -29,7 +29,7 @@ async def diff(
 ) -> None:
     """Compare two runs: outcome, time, tokens and cost, then plan, results and answer."""
     from replan.base.texts.signs import harmless
-    from replan.user_files.whole import load_run
+    from replan.cli.user_files.whole import load_run
     from replan.views.run.compared import compared, comparison_record
 
     location = location_from(storage)

@@ -15,7 +15,7 @@ import typer
 
 from replan.cli.shared import options
 from replan.cli.shared.process import GOOD, INCOMPLETE, as_command, location_from
-from replan.user_files.storage_location import StorageLocation
+from replan.cli.user_files.storage_location import StorageLocation
 
 _KEY = "OPENAI_API_KEY"
 _SECONDS = 5.0  # until a server counts as one that cannot be reached
@@ -93,8 +93,8 @@ def _missing(package: str, extra: str) -> Iterator[str]:
 
 
 async def _storage(location: StorageLocation) -> Finding:
-    from replan.errors import ReplanError
-    from replan.user_files.storage_location import open_existing_location
+    from replan.base.errors import ReplanError
+    from replan.cli.user_files.storage_location import open_existing_location
 
     if location.file is not None and not location.file.exists():
         return Finding(

@@ -32,7 +32,7 @@ async def edit(
     if the run has taken note of the edit, and 2 if the edit is refused.
     """
     from replan.cli.shared.steered import edited_document, steer
-    from replan.user_files.order_signature import user_name
+    from replan.cli.user_files.order_signature import user_name
 
     async with steer(run_id, location_from(storage)) as (runtime, run):
         text, made_from = await edited_document(await runtime.get(run.run_id), plan, version)

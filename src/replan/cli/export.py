@@ -8,7 +8,7 @@ from typing import Annotated
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, location_from
-from replan.user_files.new_file import check_output, write_out
+from replan.cli.user_files.new_file import check_output, write_out
 
 
 @as_command
@@ -23,9 +23,9 @@ async def export(
 ) -> None:
     """Export a run as JSON, without secrets; `replan show FILE` opens it anywhere."""
     check_output(output)
+    from replan.cli.user_files.storage_location import now
+    from replan.cli.user_files.whole import all_texts, load_run
     from replan.runs.travel.exported_run import exported
-    from replan.user_files.storage_location import now
-    from replan.user_files.whole import all_texts, load_run
 
     text = exported(await load_run(run_id, location_from(storage), all_texts), now())
     write_out(output, text, force=force)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from replan.base.errors import ConfigurationError, InputError, PlanDocumentError
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, location_from
-from replan.errors import ConfigurationError, InputError, PlanDocumentError
-from replan.user_files.plan_text import is_plan_path, read_plan_text
+from replan.cli.user_files.plan_text import is_plan_path, read_plan_text
 
 if TYPE_CHECKING:
+    from replan.cli.user_files.storage_location import StorageLocation
     from replan.plan.model import TaskPlan
-    from replan.user_files.storage_location import StorageLocation
 
 _WIDE = 100
 
@@ -72,8 +72,8 @@ def _plan_of(what: str, location: StorageLocation) -> TaskPlan:
         if document.mistakes:
             raise PlanDocumentError(document.mistakes)
         return document.plan
-    from replan.user_files.named import refusing_damaged
-    from replan.user_files.whole import load_run
+    from replan.cli.user_files.named import refusing_damaged
+    from replan.cli.user_files.whole import load_run
 
     if what.endswith((".yaml", ".yml")):
         raise InputError(f"'{what}' is neither a plan nor a run. Draw a team with --team {what}.")

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from replan.base.errors import InputError
 from replan.cli.new import starter_texts
 from replan.cli.schema import schema_text
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.errors import InputError
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.base.errors import InputError
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, confirm_loss, location_from
-from replan.errors import InputError
-from replan.user_files.new_file import check_output, write_out
+from replan.cli.user_files.new_file import check_output, write_out
 from replan.views.cells import columns, counted, minute, one_line, width_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from replan.memory.facts import Fact, Facts
+    from replan.state.conversation.facts import Fact, Facts
 
 _NONE = "Nothing is remembered of the user '{user}' here.\n"
 
@@ -118,9 +118,9 @@ async def forget(
 @asynccontextmanager
 async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGenerator[Facts]:
     """Open the facts of a user."""
-    from replan.memory.facts import facts_of
-    from replan.user_files.order_signature import user_name
-    from replan.user_files.storage_location import open_existing_location
+    from replan.cli.user_files.order_signature import user_name
+    from replan.cli.user_files.storage_location import open_existing_location
+    from replan.state.conversation.facts import facts_of
 
     async with open_existing_location(location_from(storage)) as kept:
         yield facts_of(kept.store, user_name() if user is None else user, tenant)

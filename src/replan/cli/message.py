@@ -22,7 +22,7 @@ async def message(
     run has taken note of the message, and 2 if the message is refused.
     """
     from replan.cli.shared.steered import steer
-    from replan.user_files.order_signature import user_name
+    from replan.cli.user_files.order_signature import user_name
 
     async with steer(run_id, location_from(storage)) as (runtime, run):
         await runtime.send_message(run.run_id, text, by=user_name())

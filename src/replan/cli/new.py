@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
+from replan.base.errors import InputError
 from replan.cli.shared.process import as_command
-from replan.errors import InputError
 
 new = typer.Typer(help="Create a starter package.", no_args_is_help=True)
 

@@ -47,7 +47,7 @@ def resume(
     Finished work is not repeated. Exit codes are those of `replan run`.
     """
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
-    from replan.user_files.orders import read_limits
+    from replan.cli.user_files.orders import read_limits
 
     others = {"model": model, "base_url": base_url, **vars(places)}
     request = ResumeRequest(

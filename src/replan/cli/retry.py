@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from replan.base.errors import InputError
 from replan.cli.shared import options
 from replan.cli.shared.corrected import correct
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site import Site, site_of
-from replan.errors import InputError
 
 
 @as_command

@@ -20,7 +20,7 @@ async def rm(
     storage: options.Storage = None,
 ) -> None:
     """Remove runs with all their records. A run that is not over can then not continue."""
-    from replan.user_files.storage_location import (
+    from replan.cli.user_files.storage_location import (
         check_idle,
         find_run,
         open_existing_location,

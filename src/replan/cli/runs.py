@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_args
 
 import typer
 
+from replan.base.errors import InputError
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, location_from
 from replan.cli.shared.times import read_time
-from replan.errors import InputError
 from replan.runs.usage import Usage
 from replan.views.cells import columns, one_line, width_of
 
 if TYPE_CHECKING:
+    from replan.cli.user_files.storage_location import StorageLocation
     from replan.log.report import RunReport
     from replan.ports.run_book import RunOutcome, RunRecord
     from replan.ports.storage import Storage
-    from replan.user_files.storage_location import StorageLocation
 
 _NONE = "No runs are stored here. `replan run` begins one.\n"
 _NONE_OF_THESE = "No run here matches. `replan runs` lists all runs.\n"
@@ -48,8 +48,8 @@ def runs(
     as_json: options.JsonRows = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
-    from replan.user_files.label_options import read_labels
-    from replan.user_files.storage_location import now
+    from replan.cli.user_files.label_options import read_labels
+    from replan.cli.user_files.storage_location import now
 
     wanted = RunFilter(
         most=most,
@@ -100,9 +100,9 @@ def list_runs(
 
 async def _find(wanted: RunFilter, location: StorageLocation) -> list[RunReport]:
     from replan.assembly.graphs import viewer
+    from replan.cli.user_files.storage_location import now, open_existing_location
     from replan.runs.reports import read_summary
     from replan.runs.statuses import page_of, records_of
-    from replan.user_files.storage_location import now, open_existing_location
 
     async with open_existing_location(location) as storage:
         graph, labels = viewer(storage), wanted.labels
@@ -154,9 +154,9 @@ def _record(run: RunReport) -> dict[str, object]:
 
 
 def _run_cells(run: RunReport) -> tuple[str, ...]:
+    from replan.cli.user_files.storage_location import short
     from replan.log.labels import TEAM
     from replan.plan.model import StepStatus
-    from replan.user_files.storage_location import short
     from replan.views.cells import minute, seconds
     from replan.views.run.overview import money
 

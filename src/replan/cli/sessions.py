@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.base.errors import InputError, SessionConflictError
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, confirm, confirm_loss, location_from
-from replan.errors import InputError, SessionConflictError
 from replan.views.cells import columns, counted, minute, one_line, width_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ async def show(
 ) -> None:
     """Show the messages of a session, and its status."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import find_session
+        from replan.cli.user_files.kept_sessions import find_session
         from replan.views.rendered import console_on, print_markdown
         from replan.views.session_messages import messages_text
 
@@ -102,8 +102,8 @@ async def export(
 ) -> None:
     """Write a session as JSON, which `replan sessions import` and `AgentContext` read."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import find_session
-        from replan.user_files.new_file import check_output, write_out
+        from replan.cli.user_files.kept_sessions import find_session
+        from replan.cli.user_files.new_file import check_output, write_out
 
         check_output(output)
         context = await client.export(await find_session(client, session))
@@ -125,7 +125,7 @@ async def import_(
 ) -> None:
     """Import a session that was exported here or elsewhere."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import read_session, sign_waiting_run
+        from replan.cli.user_files.kept_sessions import read_session, sign_waiting_run
 
         context, is_foreign = sign_waiting_run(read_session(file))
         if is_foreign and not yes and not _confirm_import(context):
@@ -155,7 +155,7 @@ async def rm(
 ) -> None:
     """Remove sessions with their turns, runs, events and texts."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import find_session
+        from replan.cli.user_files.kept_sessions import find_session
 
         # All are found before the first is removed.
         found = [*dict.fromkeys([await find_session(client, id_) for id_ in ids])]
@@ -170,9 +170,9 @@ async def rm(
 @asynccontextmanager
 async def _client(user: str | None, storage: str | None) -> AsyncGenerator[UserSessions]:
     """Open the sessions of a user."""
+    from replan.cli.user_files.order_signature import user_name
+    from replan.cli.user_files.storage_location import open_existing_location
     from replan.sessions.client.user_sessions import UserSessions
-    from replan.user_files.order_signature import user_name
-    from replan.user_files.storage_location import open_existing_location
 
     async with open_existing_location(location_from(storage)) as kept:
         yield UserSessions(kept, user=user_name() if user is None else user)

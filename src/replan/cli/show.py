@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
+from replan.base.errors import InputError
 from replan.base.texts.signs import harmless
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, location_from
-from replan.errors import InputError
-from replan.user_files.named import LAST, is_file, refusing_damaged
+from replan.cli.user_files.named import LAST, is_file, refusing_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from replan.events.types import Event
+    from replan.cli.user_files.storage_location import StorageLocation
+    from replan.log.events.types import Event
     from replan.log.report import RunReport
     from replan.runs.reports import WholeReport
-    from replan.user_files.storage_location import StorageLocation
 
 _WIDE, _NARROWEST = 100, 20
 
@@ -135,7 +135,7 @@ def _read_rows(name: str, location: StorageLocation) -> RunReport | None:
 
 
 def _load(name: str, location: StorageLocation, view: View) -> WholeReport:
-    from replan.user_files.whole import load_run
+    from replan.cli.user_files.whole import load_run
 
     run = asyncio.run(load_run(name, location, lambda run: _events_with_long_texts(run, view)))
     if view.step is not None and view.step not in run.by_id:

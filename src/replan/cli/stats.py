@@ -26,9 +26,9 @@ async def stats(
 ) -> None:
     """Add up runs, failures, time, tokens and cost by day, team, specialist, tool or model."""
     from replan.assembly.graphs import viewer
+    from replan.cli.user_files.storage_location import now, open_existing_location
     from replan.log.period import added_up
     from replan.runs.runs_since import MOST_RUNS, runs_since
-    from replan.user_files.storage_location import now, open_existing_location
     from replan.views.period_table import period_lines
 
     at = now()

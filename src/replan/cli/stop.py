@@ -11,8 +11,8 @@ from replan.cli.shared.process import as_command, location_from
 async def stop(run_id: options.Run, *, storage: options.Storage = None) -> None:
     """Stop a run in any process: running steps may end, and the run can continue later."""
     from replan.cli.shared.steered import steer
-    from replan.user_files.order_signature import user_name
-    from replan.user_files.storage_location import short
+    from replan.cli.user_files.order_signature import user_name
+    from replan.cli.user_files.storage_location import short
 
     async with steer(run_id, location_from(storage)) as (runtime, run):
         await runtime.stop(run.run_id, by=user_name())

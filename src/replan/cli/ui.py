@@ -38,11 +38,11 @@ def ui(
     serving: PageServing,
 ) -> None:
     """Show runs in a browser until Ctrl-C, live and afterwards, with all details."""
-    from replan.user_files.storage_location import own_folder
+    from replan.cli.user_files.storage_location import own_folder
 
     with needs_extra("ui", "ui"):
-        from replan.ui.htmx import script
-        from replan.ui.served_pages import PageOptions, show
+        from replan.cli.page.htmx import script
+        from replan.cli.page.served_pages import PageOptions, show
 
         script()
     secret = own_folder() / "ui.token"

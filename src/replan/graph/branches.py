@@ -9,10 +9,10 @@ from typing import Literal, TypedDict
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Send
 
-from replan.memory.summary import is_due_after
 from replan.prompts.host import HostPrompts
 from replan.specialists.steps.board import argument
 from replan.specialists.steps.stale import stale_steps
+from replan.state.conversation.summary import is_due_after
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Decision, Question
 from replan.state.results import FeedbackResult, TaskComplexity, ThinkingResult

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.failures import describe, is_fatal_for_run, is_transient
 from replan.base.texts.storable import storable
 from replan.base.user_code import KEY, call_with, parameters_of
-from replan.failures import describe, is_fatal_for_run, is_transient
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import messages_of

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from replan.base.declared.fields import Effects
 from replan.base.values import Value
-from replan.declared.fields import Effects
 from replan.jobs.job import Job
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec

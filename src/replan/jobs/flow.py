@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from replan.base.errors import JobError, UsageError, mistake
+from replan.base.failures import describe, is_fatal_for_run
 from replan.base.values import Value, adapter
-from replan.errors import JobError, UsageError, mistake
-from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.port import JobMessage, MessageLike
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.job_book import JobManager

@@ -9,10 +9,10 @@ from urllib.parse import unquote, urlencode
 import httpx2
 from pydantic import JsonValue
 
+from replan.base.errors import ReplyTooLongError
+from replan.base.failures import describe
 from replan.base.secrets.masking import without_secrets
 from replan.base.values import text_or_json
-from replan.errors import ReplyTooLongError
-from replan.failures import describe
 from replan.jobs.action_executor import as_json
 from replan.jobs.actions import ActionCall, Outcome, not_done, unanswered
 from replan.jobs.spec.job_spec import JobSpec

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from replan.errors import JobError, mistake
+from replan.base.errors import JobError, mistake
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector

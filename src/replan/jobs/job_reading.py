@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from replan.base.declared.fields import did_you_mean
+from replan.base.errors import JobError, Mistake, mistake
 from replan.base.secrets.known import MASK
 from replan.base.texts.storable import DEEPEST
 from replan.base.values import adapter
-from replan.declared.fields import did_you_mean
-from replan.errors import JobError, Mistake, mistake
 from replan.jobs.corrections import merge_values
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.phases.planning import has_own_id, is_stale

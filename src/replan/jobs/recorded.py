@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from langchain_core.messages import ToolCall
 
+from replan.base.errors import InDoubtError
+from replan.base.failures import describe
 from replan.base.values import json_text, restored
-from replan.errors import InDoubtError
-from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.views import without_secrets
 from replan.log.run_log import RunLog

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from replan.base.failures import describe, is_fatal_for_run
 from replan.base.secrets.masking import with_masked_traceback
-from replan.failures import describe, is_fatal_for_run
 from replan.models.spending.deadline import HasDeadline, in_time
 from replan.prompts.knowledge_section import (
     build_knowledge_prompt,
@@ -18,9 +18,9 @@ from replan.prompts.knowledge_section import (
     place_of,
     source_of,
 )
+from replan.prompts.replies.citations import cited, cited_among
+from replan.prompts.replies.readings import read_answer
 from replan.prompts.sections import within_budget
-from replan.replies.citations import cited, cited_among
-from replan.replies.readings import read_answer
 from replan.state.knowledge import Chunk, Knowledge, RAGOptions
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from uuid import NAMESPACE_URL, uuid5
 from langchain_core.documents import Document
 from platformdirs import user_cache_path
 
+from replan.base.errors import RetrievalError
 from replan.base.texts.passages import Passage
-from replan.errors import RetrievalError
 from replan.knowledge.index import Hit, opened, path_in
 from replan.knowledge.read_files import KINDS
 from replan.ports.retriever import SearchRequest, SearchResponse, best_of

@@ -13,9 +13,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 
+from replan.base.errors import RetrievalError
 from replan.base.langgraph_inside.callbacks import report_call
 from replan.base.texts.storable import storable
-from replan.errors import RetrievalError
 from replan.ports.retriever import SearchRequest, SearchResponse, best_of
 from replan.state.knowledge import Chunk, Filter
 

@@ -14,13 +14,13 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from pydantic import ValidationError
 
+from replan.base.failures import describe, is_fatal_for_run, reason_of
 from replan.base.langgraph_inside.tasks import inherited_config
 from replan.base.texts.storable import storable_text
 from replan.base.user_code import call
-from replan.events.emitter import Emitter
-from replan.events.types import KnowledgeRetrieved
-from replan.failures import describe, is_fatal_for_run, reason_of
 from replan.knowledge.condensing import Ask, ChunkReader
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import KnowledgeRetrieved
 from replan.models.spending.deadline import HasDeadline, in_time
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
 from replan.prompts.knowledge_section import place_of

@@ -2,7 +2,8 @@
 
 from typing import Any, TypeVar
 
-from replan.events.types import (
+from replan.log.calls import with_counted
+from replan.log.events.types import (
     AnswerReceived,
     AnswerReset,
     AnswerToken,
@@ -20,7 +21,6 @@ from replan.events.types import (
     StepsInvalidated,
     TaskCompleted,
 )
-from replan.log.calls import with_counted
 from replan.log.fold import Fold
 from replan.log.report import RunReport
 from replan.plan.model import StepStatus, TaskPlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from replan.events.types import Event, MemorySummary, ModelCompleted, ModelInvoked
+from replan.log.events.types import Event, MemorySummary, ModelCompleted, ModelInvoked
 from replan.state.usage import CUT_OFF, TokenCount, Usage, sums_of
 
 if TYPE_CHECKING:

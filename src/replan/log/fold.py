@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from replan.base.values import Value, restored
-from replan.events import types as events
-from replan.events.types import Event
 from replan.log.calls import Calls, calls_of, sum_of
+from replan.log.events import types as events
+from replan.log.events.types import Event
 from replan.log.rows import UNKNOWN_ENDS, LedgerEntry
 from replan.plan.changes import PlanChanges, changed
 from replan.plan.model import PlanStep, StepStatus, TaskPlan

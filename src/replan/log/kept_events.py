@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast, get_args
 from pydantic import JsonValue, ValidationError
 
 from replan.base.values import json_text, restored, text_or_json
-from replan.events.types import (
+from replan.log.events.types import (
     BaseEvent,
     Event,
     MemorySummary,

@@ -7,8 +7,8 @@ from datetime import UTC
 from typing import Literal
 
 from replan.base.values import Value
-from replan.events.types import ModelCompleted, ToolCompleted
 from replan.log.calls import Calls, calls_of, sum_of
+from replan.log.events.types import ModelCompleted, ToolCompleted
 from replan.log.report import RunReport
 
 By = Literal["day", "team", "specialist", "tool", "model"]

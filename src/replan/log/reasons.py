@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from replan.base.texts.signs import one_line
-from replan.events.types import ToolInvoked
+from replan.log.events.types import ToolInvoked
 from replan.log.fold import Fold, Pause
 from replan.log.labels import VERSION
 from replan.log.step_reports import StepReport

@@ -18,10 +18,10 @@ from pydantic import Field, JsonValue
 
 from replan.base.secrets.known import MASK
 from replan.base.values import Value, restored
-from replan.events.types import Event, RunSteered, ToolCompleted
 from replan.log.amounts import NOTHING, Spending
 from replan.log.calls import Calls, with_charged, with_usage
 from replan.log.equal_calls import EqualCall
+from replan.log.events.types import Event, RunSteered, ToolCompleted
 from replan.log.fold import (
     HANDED_IN,
     Anomalies,

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
-from replan.errors import StorageError
-from replan.events.announcement import Announcement
+from replan.base.errors import StorageError
 from replan.log.amounts import NOTHING, Spending
+from replan.log.events.announcement import Announcement
 from replan.plan.model import Value
 from replan.state.outcomes import AttemptOutcome
 

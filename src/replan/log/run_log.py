@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from pydantic import Field, JsonValue, SerializationInfo, field_serializer
 
 from replan.base.values import restored
-from replan.events.announcement import Announcement
-from replan.events.types import AttemptEnded, RunStopped, SpecialistInvoked
 from replan.log.amounts import (
     NOTHING,
     Bound,
@@ -26,6 +24,8 @@ from replan.log.amounts import (
     Spending,
     first_refusal,
 )
+from replan.log.events.announcement import Announcement
+from replan.log.events.types import AttemptEnded, RunStopped, SpecialistInvoked
 from replan.log.kept_events import entry_of
 from replan.log.recent_results import RecentResults
 from replan.log.report import kept_report

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from replan.base.values import Value
-from replan.events.types import ModelCompleted, ToolCompleted, ToolInvoked
 from replan.log.calls import Calls, calls_of
+from replan.log.events.types import ModelCompleted, ToolCompleted, ToolInvoked
 from replan.log.fold import CallEvent
 from replan.log.rows import LedgerEntry
 from replan.plan.model import PlanStep, StepStatus

@@ -12,8 +12,8 @@ from typing import Literal, cast
 from langchain_core.messages import ToolMessage
 from pydantic import JsonValue
 
+from replan.base.declared.fields import Effects
 from replan.base.values import digest_of, restored
-from replan.declared.fields import Effects
 from replan.log.run_log import RunLog
 from replan.plan.model import Value
 

@@ -14,6 +14,8 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception
 
+from replan.base.errors import ReplanError, ReplyTooLongError
+from replan.base.failures import broke_off, describe, is_transient
 from replan.base.langgraph_inside.callbacks import (
     handlers_of,
     has_listener,
@@ -23,8 +25,6 @@ from replan.base.langgraph_inside.callbacks import (
 )
 from replan.base.langgraph_inside.models import is_of_openai, provider_of, streams_itself
 from replan.base.texts.storable import well_formed
-from replan.errors import ReplanError, ReplyTooLongError
-from replan.failures import broke_off, describe, is_transient
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
 from replan.models.retries import (
     error_raised,

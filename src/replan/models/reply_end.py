@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import ToolCallChunk
 
-from replan.replies.unfinished import breaks_off, is_unfinished
+from replan.prompts.replies.unfinished import breaks_off, is_unfinished
 from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH, UNFINISHED
 
 # What providers call the reason of an end; `status` is that of OpenAI's Responses API.

@@ -6,7 +6,7 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, RetryCallState
 from tenacity.wait import wait_exponential_jitter
 
-from replan.failures import asked_pause, causes_of, is_busy
+from replan.base.failures import asked_pause, causes_of, is_busy
 
 LONGEST_ASKED = 60.0
 """The longest pause in seconds that a server may ask for; a longer one is ignored."""

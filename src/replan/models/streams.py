@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.content import InvalidToolCall
 from langchain_core.messages.tool import ToolCall, ToolCallChunk, invalid_tool_call, tool_call
 
+from replan.base.errors import ConfigurationError, ReplyTooLongError
+from replan.base.failures import describe
 from replan.base.texts.storable import well_formed
-from replan.errors import ConfigurationError, ReplyTooLongError
-from replan.failures import describe
 
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
 """Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""

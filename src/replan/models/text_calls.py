@@ -8,7 +8,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import ToolCall, tool_call
 
-from replan.replies.wrapping import behind_thoughts, unwrapped
+from replan.prompts.replies.wrapping import behind_thoughts, unwrapped
 
 UNPARSED = (
     "the server did not parse the model's tool call. Set the tool parser of the server that is "

@@ -8,9 +8,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from replan.base.errors import ConfigurationError, InputError
 from replan.base.langgraph_inside.tasks import checkpoint_of, user_of_server
-from replan.errors import ConfigurationError, InputError
-from replan.events.types import RunStarted, StepsInvalidated
+from replan.log.events.types import RunStarted, StepsInvalidated
 from replan.log.run_log import BEGAN
 from replan.log.whole_results import short_results
 from replan.models.spending.scopes import check_prices

@@ -2,7 +2,7 @@
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from replan.errors import LimitReachedError
+from replan.base.errors import LimitReachedError
 from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.host.answer import Answer, completed, end_run, with_output

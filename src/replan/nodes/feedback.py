@@ -5,9 +5,9 @@ from functools import partial
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
+from replan.base.errors import InputError, LimitReachedError, ModelCallError
 from replan.base.langgraph_inside.tasks import checkpoint_of
-from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import AnswerReset, FeedbackGenerated
+from replan.log.events.types import AnswerReset, FeedbackGenerated
 from replan.log.rows import Request
 from replan.nodes.host.answer_step import (
     checked_reference,
@@ -26,7 +26,7 @@ from replan.prompts.host import (
     unread_warning,
 )
 from replan.prompts.repeated import REPEATED, repeats_instructions
-from replan.replies.readings import (
+from replan.prompts.replies.readings import (
     FeedbackReading,
     no_judgement,
     read_feedback,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
-from replan.errors import LimitReachedError, ModelCallError
+from replan.base.errors import LimitReachedError, ModelCallError
 from replan.nodes.host.answer import Answer, completed, end_run, with_output
 from replan.nodes.host.answer_stream import AnswerStream
 from replan.nodes.host.early_plan import end_early_steps

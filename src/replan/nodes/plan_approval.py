@@ -8,9 +8,9 @@ from typing import cast
 
 from langgraph.runtime import Runtime
 
+from replan.base.errors import InputError
 from replan.base.langgraph_inside.tasks import checkpoint_of
-from replan.errors import InputError
-from replan.events.types import LimitReached, PlanUpdated
+from replan.log.events.types import LimitReached, PlanUpdated
 from replan.nodes.host.approvals import approval_of, changed_by_person
 from replan.nodes.host.host_call import emitter_of
 from replan.nodes.host.new_settings import with_new_settings

@@ -2,9 +2,9 @@
 
 from langchain_core.messages import BaseMessage
 
+from replan.base.errors import LimitReachedError
 from replan.base.texts.bounds import MODEL_PLAN
-from replan.errors import LimitReachedError
-from replan.events.types import ApprovalRequested, PlanCreated, PlanParseWarning
+from replan.log.events.types import ApprovalRequested, PlanCreated, PlanParseWarning
 from replan.nodes.host.approvals import approval_of, first_plan_waits
 from replan.nodes.host.early_plan import end_early_steps, hear_first_plan
 from replan.nodes.host.host_call import HostCall

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
 
-from replan.errors import InputError
-from replan.events.emitter import Emitter
-from replan.events.types import PlanUpdated, SpecialistCompleted, StepsInvalidated, StepsRouted
-from replan.memory.conversation import Seen
+from replan.base.errors import InputError
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import PlanUpdated, SpecialistCompleted, StepsInvalidated, StepsRouted
 from replan.nodes.host.host_call import emitter_of
 from replan.nodes.host.new_settings import with_new_settings
 from replan.plan.changes import unstarted
@@ -19,6 +18,7 @@ from replan.specialists.services import Services
 from replan.specialists.steps.on_record import keys_in
 from replan.specialists.steps.stale import stale_steps
 from replan.specialists.steps.step_run import context_of
+from replan.state.conversation.conversation import Seen
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.results import (

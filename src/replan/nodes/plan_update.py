@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
-from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
+from replan.base.errors import InputError, LimitReachedError, ModelCallError
+from replan.log.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
 from replan.nodes.host.approvals import approval_of, revision_waits
 from replan.nodes.host.early_plan import end_early_steps, hear_revision
 from replan.nodes.host.host_call import HostCall
@@ -20,7 +20,7 @@ from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
 from replan.prompts.host import build_plan_update_prompt
-from replan.replies.readings import read_answer
+from replan.prompts.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
 from replan.state.questions import Question
 from replan.state.results import ActionType, FeedbackResult

@@ -7,8 +7,8 @@ from functools import partial
 from langgraph.runtime import Runtime
 
 from replan.base.langgraph_inside.tasks import checkpoint_of
-from replan.events.types import PlanUpdated
-from replan.events.warnings import secret_warnings
+from replan.log.events.types import PlanUpdated
+from replan.log.events.warnings import secret_warnings
 from replan.nodes.host.approvals import approval_of
 from replan.nodes.host.host_call import emitter_of
 from replan.nodes.host.new_settings import with_new_settings

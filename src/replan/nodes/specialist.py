@@ -12,8 +12,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
+from replan.base.errors import InputError
 from replan.base.langgraph_inside.tasks import bounds_in, checkpoint_of
-from replan.errors import InputError
 from replan.log.whole_results import short_results
 from replan.nodes.host.new_settings import with_settings_of_call
 from replan.nodes.host.steered_plan import is_same_work, taken_edit, waits_for_approval

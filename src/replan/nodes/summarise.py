@@ -5,16 +5,16 @@ import time
 
 from langchain_core.messages import AIMessage
 
-from replan.errors import ModelCallError, ReplanError, StorageError
-from replan.events.calls import message_as_text
-from replan.events.types import MemorySummary
-from replan.memory.conversation import MemoryPolicy
-from replan.memory.summary import covering, to_cover
+from replan.base.errors import ModelCallError, ReplanError, StorageError
+from replan.log.events.calls import message_as_text
+from replan.log.events.types import MemorySummary
 from replan.models.spending.scopes import price_of
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.new_settings import host_node
+from replan.prompts.replies.readings import read_answer
 from replan.prompts.summary_prompt import build_summary_prompt
-from replan.replies.readings import read_answer
+from replan.state.conversation.conversation import MemoryPolicy
+from replan.state.conversation.summary import covering, to_cover
 from replan.state.cuts import CONTENT_FILTER
 from replan.state.enhanced import EnhancedState
 from replan.state.memory import Summary

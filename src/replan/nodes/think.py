@@ -6,9 +6,8 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite
 
-from replan.errors import LimitReachedError
-from replan.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
-from replan.memory.conversation import Seen
+from replan.base.errors import LimitReachedError
+from replan.log.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.host.answer_step import step_number
 from replan.nodes.host.answer_stream import AnswerStream
@@ -18,13 +17,14 @@ from replan.nodes.host.host_knowledge import knowledge_of_request
 from replan.nodes.host.new_settings import host_node
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
-from replan.replies.readings import (
+from replan.prompts.replies.readings import (
     ThinkReading,
     no_thought,
     read_think,
     says_simple,
     unless_cut,
 )
+from replan.state.conversation.conversation import Seen
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import ActionType, TaskComplexity, ThinkingResult
 

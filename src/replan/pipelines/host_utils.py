@@ -10,10 +10,10 @@ from typing import Any, Literal, overload
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
+from replan.base.errors import ConfigurationError, PhaseError, ThreadError
 from replan.base.langgraph_inside.callbacks import has_listener
 from replan.base.texts.storable import storable_text
-from replan.errors import ConfigurationError, PhaseError, ThreadError
-from replan.events.types import BaseEvent
+from replan.log.events.types import BaseEvent
 from replan.models.chat import Chat
 from replan.models.reply_end import end_of
 from replan.ports.run_context import here, using

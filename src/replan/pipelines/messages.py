@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from replan.base.errors import ThreadError
+from replan.base.failures import reason_of
 from replan.base.texts.storable import storable_text
-from replan.errors import ThreadError
-from replan.failures import reason_of
 from replan.pipelines.host_utils import HostUtils
 from replan.pipelines.response import MessageUpdate
 from replan.state.pipeline.threads import Thread, ThreadMessage

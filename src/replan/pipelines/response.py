@@ -5,9 +5,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from replan.base.errors import StaleThreadError
+from replan.base.failures import is_fatal_for_run
 from replan.base.values import Value
-from replan.errors import StaleThreadError
-from replan.failures import is_fatal_for_run
 from replan.pipelines.task import Task
 from replan.state.pipeline.threads import MARK_OF_THREAD, SUB_THREAD
 

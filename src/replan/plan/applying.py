@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from replan.errors import PlanChangeError, Refusal
+from replan.base.errors import PlanChangeError, Refusal
 from replan.plan.changes import PlanChanges, changed, difference, unstarted
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.normal import normalised_step

@@ -10,8 +10,8 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue
 
+from replan.base.errors import UnknownStepError
 from replan.base.values import Value
-from replan.errors import UnknownStepError
 
 Author = Literal["model", "person", "rule"]
 """Who made a change of a plan."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, Unpack
 
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
-from replan.errors import QuestionError
+from replan.base.errors import QuestionError
 from replan.ports.run_context import here
 from replan.state.questions import CHOICES, Question, QuestionKind
 

@@ -5,8 +5,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, JsonValue
 
+from replan.base.errors import LimitReachedError
 from replan.base.values import Value
-from replan.errors import LimitReachedError
 from replan.state.limits import OnDoubt, RunSettings
 from replan.state.questions import Question, QuestionKind
 from replan.state.results import ExecutionContext

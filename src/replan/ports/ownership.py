@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
-from replan.errors import ThreadBusyError, ThreadLostError
+from replan.base.errors import ThreadBusyError, ThreadLostError
 from replan.ports.in_each import in_each
 
 T = TypeVar("T")

@@ -20,19 +20,19 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
+from replan.base.declared.fields import Effects
 from replan.base.langgraph_inside.tasks import inherited_config
-from replan.declared.fields import Effects
-from replan.events.at_once import Listener
-from replan.events.calls import CallReporter, ToolOutcome, tool_fields
-from replan.events.emitter import Emitter, RunHooks
-from replan.events.trace import Trace
-from replan.events.types import BaseEvent, ToolDecision, WarningReported
+from replan.log.events.at_once import Listener
+from replan.log.events.calls import CallReporter, ToolOutcome, tool_fields
+from replan.log.events.emitter import Emitter, RunHooks
+from replan.log.events.trace import Trace
+from replan.log.events.types import BaseEvent, ToolDecision, WarningReported
 from replan.log.transcript import Transcript
-from replan.memory.facts import Facts
 from replan.plan.model import TaskPlan
 from replan.ports.allowance import Held
 from replan.ports.steering import Steering
 from replan.ports.thread_repository import ThreadRepository
+from replan.state.conversation.facts import Facts
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.questions import Question, QuestionKind

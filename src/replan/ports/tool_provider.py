@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field
 
+from replan.base.declared.fields import Effects
 from replan.base.values import Value
-from replan.declared.fields import Effects
 
 SERVER_NAME = r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*"
 """The name of a tool server: models see its tools as `name__tool`, which must be read one way."""

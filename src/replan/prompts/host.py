@@ -17,13 +17,6 @@ from langchain_core.messages import (
     SystemMessage,
 )
 
-from replan.memory.conversation import (
-    MemoryPolicy,
-    Seen,
-    resolved,
-    split_at_request,
-    visible_messages,
-)
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import PROMPTED
@@ -41,6 +34,13 @@ from replan.prompts.sections import (
     within_budget,
 )
 from replan.prompts.templates import load, render
+from replan.state.conversation.conversation import (
+    MemoryPolicy,
+    Seen,
+    resolved,
+    split_at_request,
+    visible_messages,
+)
 from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.memory import MemoryOptions
 from replan.state.results import (

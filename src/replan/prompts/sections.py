@@ -24,13 +24,13 @@ from langchain_core.messages import (
 )
 
 from replan.base.texts.marks import DISARMED, MARK, TAGS
-from replan.memory.conversation import (
+from replan.plan.model import Value
+from replan.state.conversation.conversation import (
     calls_of,
     split_at_request,
     within_budget,
     written_arguments,
 )
-from replan.plan.model import Value
 
 Caller = Literal[
     "think",

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
-from replan.memory.conversation import shortened
 from replan.prompts.host import HostPrompts
 from replan.prompts.sections import (
     Call,
@@ -14,6 +13,7 @@ from replan.prompts.sections import (
     system_message,
 )
 from replan.prompts.templates import load, render
+from replan.state.conversation.conversation import shortened
 
 
 def build_summary_prompt(

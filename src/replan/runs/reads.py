@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from langgraph.types import StateSnapshot
 
-from replan.errors import InputError
-from replan.events.types import Event
+from replan.base.errors import InputError
 from replan.log.calls import with_counted
+from replan.log.events.types import Event
 from replan.log.kept_events import event_of, events_of
 from replan.log.report import RunReport
 from replan.log.rows import STEERS

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.runs.run_at_work import Resources, RunJob
 from replan.runs.runs_at_work import RunsAtWork
 from replan.runs.service import Runtime

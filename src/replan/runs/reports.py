@@ -9,8 +9,8 @@ from pydantic import Field
 
 from replan.base.secrets.known import MASK
 from replan.base.values import Value
-from replan.events.types import Event, SpecialistInvoked
 from replan.log.equal_calls import CALLS, EqualCall, call_in, equal_call
+from replan.log.events.types import Event, SpecialistInvoked
 from replan.log.kept_events import events_of, references
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
 from replan.log.rows import LedgerEntry

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar
 
 from replan.plan.model import StepStatus, TaskPlan
-from replan.replies.shape import MisshapenError, Shape
+from replan.prompts.replies.shape import MisshapenError, Shape
 from replan.runs.asked.asks import asks_in
 from replan.state.enhanced import EnhancedState
 from replan.state.outcomes import Outcome

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Generic, Protocol
 
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.log.report import RunReport
 from replan.runs.result import RunResult, T_co
 

@@ -11,10 +11,10 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import Command, StateSnapshot
 
+from replan.base.errors import StorageError, ThreadBusyError
 from replan.base.langgraph_inside.tasks import without_tokens
-from replan.errors import StorageError, ThreadBusyError
-from replan.events.types import Event, WarningReported
 from replan.log.calls import with_counted
+from replan.log.events.types import Event, WarningReported
 from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values

@@ -6,7 +6,7 @@ from typing import Any, cast
 from langchain_core.messages import message_to_dict, messages_from_dict
 from pydantic import JsonValue
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord

@@ -14,9 +14,9 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import GraphOutput, StateSnapshot
 
-from replan.errors import InputError
-from replan.events.at_once import Listener
-from replan.events.types import (
+from replan.base.errors import InputError
+from replan.log.events.at_once import Listener
+from replan.log.events.types import (
     ApprovalRequested,
     BaseEvent,
     Event,

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 from pydantic import JsonValue
 
-from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
+from replan.base.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
 from replan.runs.asked.requests import BEAT, check_first_answer, check_same_words
 from replan.runs.asked.steers import check_steer, refuse_second_edit

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, cast, overload
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.errors import InputError
-from replan.events.types import Event
+from replan.base.errors import InputError
+from replan.log.events.types import Event
 from replan.log.labels import checked_labels
 from replan.log.report import RunReport
 from replan.log.rows import Request, RequestKind
-from replan.memory.facts import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_rows, check_same_answers, digest_of_answers
@@ -55,6 +54,7 @@ from replan.runs.runs_at_work import RequestFields, RunsAtWork
 from replan.runs.snapshots import check_goes_on, config_of
 from replan.runs.statuses import RunStatus, checked_statuses, page_of, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
+from replan.state.conversation.facts import Fact, facts_of
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
 from replan.state.questions import fingerprint_of

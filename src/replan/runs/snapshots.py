@@ -5,7 +5,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.new_or_continued import is_not_begun

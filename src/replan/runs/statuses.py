@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from typing_extensions import TypeAliasType
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.ports.run_book import BY_NEED, RunBook, RunOrder, RunOutcome, RunRecord
 
 T = TypeVar("T")

@@ -10,12 +10,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
-from replan.errors import InputError
-from replan.memory.summary import to_cover
+from replan.base.errors import InputError
 from replan.nodes.host.host_call import host_call
 from replan.nodes.summarise import written_summary
 from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.calling.team_graph import alone
+from replan.state.conversation.summary import to_cover
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.memory import Summary

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from replan.base.own_loop import Portal
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.runs.calling.given_input import Input
 from replan.runs.continued.recovery import Recovery
 from replan.runs.result import RunResult, T_co

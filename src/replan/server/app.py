@@ -17,7 +17,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from replan.errors import ReplanError
+from replan.base.errors import ReplanError
 from replan.server.callers.identity import Identity
 from replan.server.doors import chat_routes, runs, sessions, stats, teams
 from replan.server.doors.chat_wire import openai_error_response

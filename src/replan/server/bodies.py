@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from replan.base.declared.fields import field_error
 from replan.base.texts.bounds import PLAN
 from replan.base.texts.signs import is_hidden
-from replan.declared.fields import field_error
 from replan.log.labels import MOST as MOST_LABELS
 from replan.log.period import By
 from replan.ports.run_book import RunOutcome

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
-from replan.errors import InputError, ReplanError
-from replan.events import types as events
+from replan.base.errors import InputError, ReplanError
+from replan.log.events import types as events
 from replan.log.report import RunReport
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role

@@ -2,7 +2,7 @@
 
 import json
 
-from replan.events import types as events
+from replan.log.events import types as events
 from replan.log.report import RunReport
 from replan.state.questions import Question
 

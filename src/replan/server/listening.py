@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 
 HEADER_SECONDS = 15.0
 """Seconds in which a new connection has to send the head of its first request."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from replan import errors
+from replan.base import errors
 from replan.server.api_model import ApiModel
 
 PROBLEM = "application/problem+json"

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
+from replan.base.declared.mistakes import mistakes_in
+from replan.base.errors import mistake
 from replan.base.texts.storable import DEEPEST
 from replan.base.values import adapter
-from replan.declared.mistakes import mistakes_in
-from replan.errors import mistake
 from replan.server.problems import RefusedError, bad_request
 from replan.state.session.context_fields import ValueReader
 

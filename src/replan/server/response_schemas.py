@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.log.period import By, Sums
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from replan.assembly.graphs import AnyTeam
 from replan.assembly.runtime import check_kept, open_runtime
-from replan.errors import ReplanError
+from replan.base.errors import ReplanError
 from replan.log.labels import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.log.report import RunReport
 from replan.models.spending.scopes import check_prices

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from replan.assembly.graphs import AnyTeam, Graph, build_graph
+from replan.base.errors import ConfigurationError
 from replan.base.own_loop import run_in_own_loop, until_signalled
-from replan.errors import ConfigurationError
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 

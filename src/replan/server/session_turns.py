@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from replan.errors import ReplanError
-from replan.events.types import Event
+from replan.base.errors import ReplanError
+from replan.log.events.types import Event
 from replan.log.labels import TEAM, TOKEN
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage

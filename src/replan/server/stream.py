@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, aclosing
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.runs.stopping import put_an_end_to
 
 STUCK = 60.0

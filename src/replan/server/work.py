@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.base.errors import Mistake, mistake
 from replan.base.values import Value
-from replan.errors import Mistake, mistake
 from replan.log.labels import TEAM, TENANT, TOKEN, USER
 from replan.log.report import RunReport
 from replan.nodes.host.plan_bounds import check_outside_plan

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.errors import ConfigurationError, ContextError
 from replan.base.secrets.signature import is_signature, signature_of
 from replan.base.secrets.sources import learn_values
 from replan.base.values import Value, fields_in
-from replan.errors import ConfigurationError, ContextError
 from replan.nodes.host.plan_bounds import without_looser_options
 from replan.runs.travel.portable import PortableRun
 from replan.specialists.services import Services

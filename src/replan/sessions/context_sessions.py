@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from pydantic import JsonValue
 
+from replan.base.errors import InputError, SessionBusyError, SessionConflictError
 from replan.base.values import restored
-from replan.errors import InputError, SessionBusyError, SessionConflictError
 from replan.ports.session_store import (
     ContextStore,
     HistoryPage,

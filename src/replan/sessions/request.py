@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.errors import InputError
 from replan.base.texts.storable import DEEPEST
-from replan.errors import InputError
 from replan.ports.agent import UserInput
 from replan.state.person.answers import Shown, read_answers
 from replan.state.questions import Question, meant_by

@@ -16,9 +16,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt, StateSnapshot
 from pydantic import JsonValue
 
+from replan.base.errors import ReplanError
 from replan.base.langgraph_inside.tasks import without_tokens
-from replan.errors import ReplanError
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.ports.ownership import unowned

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.errors import JobError, mistake
 from replan.base.secrets.signature import is_signature, signature_of
 from replan.base.texts.storable import as_stored
-from replan.errors import JobError, mistake
 from replan.jobs.job import Job
 from replan.jobs.job_reading import read_job, unconfirmed
 from replan.jobs.spec.job_spec import JobSpec

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.log.labels import SESSION, TENANT, USER
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey

@@ -8,8 +8,8 @@ from pydantic import JsonValue
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
+from replan.base.errors import InputError
 from replan.base.values import restored
-from replan.errors import InputError
 from replan.pipelines.phases.suggestions import SUGGESTION
 from replan.pipelines.task import Task
 from replan.pipelines.turns.main_turn import TASKS

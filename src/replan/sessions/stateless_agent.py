@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
+from replan.base.errors import InputError
+from replan.base.failures import describe
 from replan.base.langgraph_inside.graphs import declares_interrupts
-from replan.errors import InputError
-from replan.events.types import Event
-from replan.failures import describe
+from replan.log.events.types import Event
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import close_connections

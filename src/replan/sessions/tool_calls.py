@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from replan.events.types import Event, ToolCompleted, ToolInvoked
+from replan.log.events.types import Event, ToolCompleted, ToolInvoked
 from replan.log.kept_events import events_of, with_whole_texts
 from replan.log.run_log import RunLog
 from replan.state.session.context import ToolExecution

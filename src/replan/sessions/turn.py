@@ -8,12 +8,11 @@ from typing import Any, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import JsonValue
 
+from replan.base.errors import UsageError
+from replan.base.failures import describe
 from replan.base.secrets.known import MASK
-from replan.errors import UsageError
-from replan.events.types import Event, MemoryApplied
-from replan.failures import describe
+from replan.log.events.types import Event, MemoryApplied
 from replan.log.whole_results import whole_values
-from replan.memory.conversation import MemoryPolicy, resolved
 from replan.ports.run_context import using
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
@@ -29,6 +28,7 @@ from replan.sessions.session_work import KeptWork
 from replan.sessions.step_changes import step_changes, with_changes
 from replan.sessions.tool_calls import CompletedCalls
 from replan.specialists.services import Services
+from replan.state.conversation.conversation import MemoryPolicy, resolved
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import Summary

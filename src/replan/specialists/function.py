@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from replan.base.user_code import call
-from replan.replies.shape import Shape
+from replan.prompts.replies.shape import Shape
 from replan.specialists.returned_values import result_of, shaped_result
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, cast
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
+from replan.base.errors import LimitReachedError, PhaseError
+from replan.base.failures import describe
 from replan.base.langgraph_inside.callbacks import has_listener
-from replan.errors import LimitReachedError, PhaseError
-from replan.events.types import BaseEvent
-from replan.failures import describe
+from replan.log.events.types import BaseEvent
 from replan.models.chat import Chat
 from replan.pipelines.host_utils import AIAdapter, Audience, HostUtils
 from replan.pipelines.response import Response
@@ -20,8 +20,8 @@ from replan.ports.run_context import Context, here, using
 from replan.ports.specialist_port import show_text
 from replan.ports.thread_repository import ThreadRepository
 from replan.prompts.knowledge_section import knowledge_section
+from replan.prompts.replies.shape import Shape
 from replan.prompts.sections import section
-from replan.replies.shape import Shape
 from replan.specialists.returned_values import shaped_result
 from replan.state.pipeline.thread_rows import THREADS, questions_in, under_id
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult

@@ -8,16 +8,16 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from replan.base.errors import LimitReachedError
 from replan.base.langgraph_inside.callbacks import StreamRequest, has_listener
 from replan.base.langgraph_inside.graphs import is_graph
 from replan.base.langgraph_inside.tasks import with_handlers
 from replan.base.texts.storable import storable_text
 from replan.base.user_code import call, call_in_pieces, joined
-from replan.errors import LimitReachedError
-from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.specialist_port import show_text
 from replan.prompts.repeated import repeats_instructions
+from replan.prompts.replies.shape import MisshapenError, Shape
 from replan.prompts.sections import (
     in_order,
     request_text,
@@ -26,7 +26,6 @@ from replan.prompts.sections import (
     without_system,
 )
 from replan.prompts.step import StepPrompt
-from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.returned_values import (
     as_its_run_ended,
     message_of,
@@ -36,6 +35,7 @@ from replan.specialists.returned_values import (
     shaped_result,
     structured_in,
 )
+from replan.state.conversation.conversation import asked_again
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 

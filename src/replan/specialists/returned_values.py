@@ -10,8 +10,8 @@ from replan.base.values import fields_in
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.plan.model import TaskPlan
 from replan.ports.run_context import here
-from replan.replies.readings import read_specialist
-from replan.replies.shape import MisshapenError, Shape, as_text
+from replan.prompts.replies.readings import read_specialist
+from replan.prompts.replies.shape import MisshapenError, Shape, as_text
 from replan.state.outcomes import INCOMPLETE
 from replan.state.results import ExecutionStatus, SpecialistResult
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from langgraph.store.base import BaseStore
 
-from replan.errors import ConfigurationError
-from replan.events.emitter import Hooks
+from replan.base.errors import ConfigurationError
+from replan.log.events.emitter import Hooks
 from replan.log.run_log import RunLog
-from replan.memory.facts import Facts, facts_of
 from replan.models.chat import Chat
 from replan.models.spending.account import Accounts
 from replan.ports.elsewhere import StepQueue
@@ -21,7 +20,8 @@ from replan.ports.specialist_port import SpecialistPort
 from replan.ports.thread_repository import ThreadRepository
 from replan.ports.tool_provider import ToolProvider
 from replan.prompts.host import HostPrompts
-from replan.replies.shape import Shape
+from replan.prompts.replies.shape import Shape
+from replan.state.conversation.facts import Facts, facts_of
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget, Price, RunSettings
 from replan.state.memory import MemoryOptions

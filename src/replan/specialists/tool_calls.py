@@ -17,14 +17,14 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from replan.base.declared.fields import Effects
+from replan.base.declared.mistakes import mistakes_in
+from replan.base.errors import InDoubtError, ToolCallLostError
+from replan.base.failures import describe, is_fatal_for_run
 from replan.base.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.base.user_code import call
 from replan.base.values import restored
-from replan.declared.fields import Effects
-from replan.declared.mistakes import mistakes_in
-from replan.errors import InDoubtError, ToolCallLostError
-from replan.events.types import ToolDecision
-from replan.failures import describe, is_fatal_for_run
+from replan.log.events.types import ToolDecision
 from replan.log.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
 from replan.ports.run_context import reported_tool_call

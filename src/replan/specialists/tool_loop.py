@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
-from replan.declared.fields import Effects
-from replan.errors import ConfigurationError
+from replan.base.declared.fields import Effects
+from replan.base.errors import ConfigurationError
 from replan.models.chat import Chat
 from replan.models.streams import OnText, Toolset
 from replan.models.text_calls import with_written_calls

@@ -18,6 +18,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
+from replan.base.failures import reason_of
 from replan.base.langgraph_inside.delta_channel import (
     NOTHING,
     Delta,
@@ -25,7 +26,6 @@ from replan.base.langgraph_inside.delta_channel import (
     with_text,
 )
 from replan.base.values import adapter, restored
-from replan.failures import reason_of
 
 _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
 

@@ -11,9 +11,9 @@ from pydantic import (
     model_validator,
 )
 
+from replan.base.declared.mistakes import mistakes_in
+from replan.base.errors import SettingsError
 from replan.base.values import Value
-from replan.declared.mistakes import mistakes_in
-from replan.errors import SettingsError
 
 
 class SettingsPart(Value):

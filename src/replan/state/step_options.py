@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from replan.errors import Mistake
+from replan.base.errors import Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, TaskPlan
 from replan.state.knowledge import RAGOptions, asks_for_knowledge

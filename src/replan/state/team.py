@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from replan.declared.fields import Effects
-from replan.errors import Mistake, Refusal
+from replan.base.declared.fields import Effects
+from replan.base.errors import Mistake, Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.model import PlanStep, StepStatus, Value

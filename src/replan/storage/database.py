@@ -21,7 +21,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from replan.errors import StorageError
+from replan.base.errors import StorageError
 from replan.log.uninterrupted import to_its_end
 from replan.models.retries import retried
 from replan.ports.ownership import Owner, owner_in

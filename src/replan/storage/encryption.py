@@ -10,7 +10,7 @@ from typing import Any, cast
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from replan.errors import ConfigurationError, StorageError
+from replan.base.errors import ConfigurationError, StorageError
 from replan.storage.cipher import Cipher
 from replan.storage.faults import UnreadableRecordError
 from replan.storage.serializer import PackedSerializer, StrictSerializer, strict_serializer

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from replan.errors import StorageError
-from replan.failures import describe
+from replan.base.errors import StorageError
+from replan.base.failures import describe
 
 SAFE = "What was recorded before stays recorded, and no finished step is lost."
 GO_ON = "Then continue the run on its thread (`replan resume`): it continues where it stopped."

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from replan.errors import StorageError, ThreadBusyError
+from replan.base.errors import StorageError, ThreadBusyError
 from replan.log.uninterrupted import to_its_end
 from replan.ports.ownership import MOMENT, POLL, Owner, owner_in
 from replan.storage.database import EPOCH, Connection, Database, first

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from replan.failures import describe
+from replan.base.failures import describe
 from replan.log.amounts import Spending
 from replan.log.rows import EVENT, LoggedEvent, LogRow, NewRow, Rows, Totals, span
 from replan.ports.ownership import owner_in

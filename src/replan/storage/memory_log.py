@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from replan.errors import StorageError
+from replan.base.errors import StorageError
 from replan.log.rows import (
     ATTEMPT,
     END,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from replan.base.errors import ConfigurationError
 from replan.base.secrets.sources import learn_address, learn_values
-from replan.errors import ConfigurationError
 from replan.log.run_log import RunLog
 from replan.ports.storage import Storage
 from replan.storage.cipher import Cipher

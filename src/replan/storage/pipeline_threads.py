@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.errors import StaleThreadError
+from replan.base.errors import StaleThreadError
 from replan.log.uninterrupted import uninterrupted
 from replan.pipelines.messages import change_message
 from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
 
-from replan.errors import ConfigurationError
+from replan.base.errors import ConfigurationError
 from replan.storage import schema
 from replan.storage.database import Database, Retrier, Row, Transaction, settle
 from replan.storage.encryption import Facts

@@ -44,9 +44,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from replan.base.errors import StorageError, ThreadBusyError
 from replan.base.langgraph_inside.checkpoints import DeltaChannelHistory, advance_id_clock
 from replan.base.langgraph_inside.tasks import of_whole_tasks
-from replan.errors import StorageError, ThreadBusyError
 from replan.log.run_log import RunLog
 from replan.log.uninterrupted import uninterrupted
 from replan.ports.ownership import Owner, owner_in

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from replan.errors import StorageError
+from replan.base.errors import StorageError
 from replan.storage.database import Connection
 from replan.storage.faults import DAMAGED
 

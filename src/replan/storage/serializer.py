@@ -19,9 +19,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
+from replan.base.failures import describe
 from replan.base.langgraph_inside.checkpoints import UNREGISTERED, restores_everything
 from replan.base.langgraph_inside.graphs import schemas_of
-from replan.failures import describe
 from replan.ports.ownership import local_threads
 from replan.state.changed_steps import ChangedSteps
 from replan.state.enhanced import EnhancedState

@@ -6,8 +6,8 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import count
 
+from replan.base.errors import SessionConflictError
 from replan.base.values import restored
-from replan.errors import SessionConflictError
 from replan.ports.session_store import (
     HistoryPage,
     KeptSession,

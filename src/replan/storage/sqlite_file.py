@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from replan.errors import StorageError
+from replan.base.errors import StorageError
 from replan.storage import schema
 from replan.storage.encryption import Facts
 from replan.storage.faults import DAMAGED, FileReplacedError, fault_of

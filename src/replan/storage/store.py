@@ -24,10 +24,10 @@ from langgraph.store.base import (
 )
 from pydantic import JsonValue
 
+from replan.base.failures import describe
 from replan.base.texts.ranking import rank
 from replan.base.texts.storable import LARGEST
 from replan.base.values import leaves
-from replan.failures import describe
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, moment
 from replan.storage.faults import UnreadableRecordError, fault_of, storage_error

@@ -16,8 +16,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from replan.base.errors import UsageError
 from replan.base.texts.storable import DEEPEST, unstorable
-from replan.errors import UsageError
 
 LONGEST = 1_000
 """Bytes of a namespace and of a key: PostgreSQL has room for little more in an index."""

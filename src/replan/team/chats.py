@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from replan.errors import ConfigurationError, Mistake
+from replan.base.errors import ConfigurationError, Mistake
 from replan.team.fallback import models_in
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr
 
+from replan.base.declared.fields import Row
+from replan.base.declared.files import file_schema
+from replan.base.declared.placing import each_once_by_place
+from replan.base.declared.yaml_source import YamlSource
+from replan.base.errors import Mistake, TeamFileError, UsageError
 from replan.base.values import Value
-from replan.declared.fields import Row
-from replan.declared.files import file_schema
-from replan.declared.placing import each_once_by_place
-from replan.declared.yaml_source import YamlSource
-from replan.errors import Mistake, TeamFileError, UsageError
 from replan.ports.run_book import TeamIdentity
 from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.models import ModelName

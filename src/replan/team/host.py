@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from replan.declared.fields import Row
+from replan.base.declared.fields import Row
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
 from replan.team.fields.code import Tool, Typed

@@ -7,7 +7,7 @@ from functools import cached_property
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from replan.errors import ConfigurationError
+from replan.base.errors import ConfigurationError
 from replan.models.providers.chat_models import OPENAI_URL, LangChainModels
 from replan.team.file_team import NamedModel, Use
 

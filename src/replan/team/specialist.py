@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import InitErrorDetails
 
+from replan.base.declared.part import rule_error
 from replan.base.values import described
-from replan.declared.part import rule_error
 from replan.team.chats import Chats
 from replan.team.kinds.chat_kind import Chat
 from replan.team.kinds.function_kind import Function

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.base.values import described
-from replan.declared.fields import (
+from replan.base.declared.fields import (
     Row,
     did_you_mean,
     field_error,
@@ -17,10 +16,11 @@ from replan.declared.fields import (
     list_in,
     name_like,
 )
-from replan.declared.mistakes import mistakes_in
-from replan.declared.part import Part, rule_error
-from replan.declared.references import name_in
-from replan.errors import Mistake, TeamError, UsageError
+from replan.base.declared.mistakes import mistakes_in
+from replan.base.declared.part import Part, rule_error
+from replan.base.declared.references import name_in
+from replan.base.errors import Mistake, TeamError, UsageError
+from replan.base.values import described
 from replan.ports.run_book import PYTHON, TeamIdentity
 from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, WrapValidator
 from pydantic_core import InitErrorDetails
 
+from replan.base.declared.fields import Row, Surroundings, field_error, name_like
+from replan.base.declared.part import Part, rule_error
+from replan.base.errors import ConfigurationError, Mistake
 from replan.base.secrets.sources import holds_secret, learn_values
 from replan.base.values import fields_in
-from replan.declared.fields import Row, Surroundings, field_error, name_like
-from replan.declared.part import Part, rule_error
-from replan.errors import ConfigurationError, Mistake
 from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.team.fields.texts import ServerUrl, VariableName
 
 if TYPE_CHECKING:
-    from replan.tools.ways import Way
+    from replan.specialists.tool_servers.ways import Way
 
 _OF_PROGRAM = ("args", "env", "env_from", "folder")
 _OF_ADDRESS = ("headers", "headers_from", "token_env")
@@ -106,13 +106,13 @@ class ToolServer(Part):
         if find_spec("mcp") is None:
             problem = "tools of MCP servers need the package mcp"
             raise ConfigurationError(location, self.command or self.url, problem, _MISSING)
-        from replan.tools.server import McpServer  # noqa: PLC0415 - few teams have some
+        from replan.specialists.tool_servers.server import McpServer  # noqa: PLC0415 - few teams have some
 
         way = self._connection_of(location, environment)
         return McpServer(name, way, seconds=self.timeout, is_trusted=self.trusted)
 
     def _connection_of(self, location: str, environment: Mapping[str, str]) -> "Way":
-        from replan.tools.ways import Address, Program  # noqa: PLC0415
+        from replan.specialists.tool_servers.ways import Address, Program  # noqa: PLC0415
 
         def valued(field: str, name: str) -> str:
             value = environment.get(name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from replan.failures import describe, status_of
+from replan.base.failures import describe, status_of
 from replan.testing.faults import Hang, HttpFault, Malformed, Raised, Raw, Reset, Truncated
 from replan.testing.replies import Reply
 from replan.testing.wire import ChatRequest, chunks, completion, error_body

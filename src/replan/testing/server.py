@@ -15,8 +15,8 @@ except ModuleNotFoundError as error:
     message = 'OpenAIServer needs aiohttp. Install it with: pip install "replan[testing]"'
     raise ModuleNotFoundError(message, name=error.name) from error
 
+from replan.base.failures import describe
 from replan.base.own_loop import Portal
-from replan.failures import describe
 from replan.state.usage import TokenCount
 from replan.testing.answering import Exchange, answer, refusal
 from replan.testing.replies import Reply, Said, as_reply

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 from langgraph.errors import GraphDrained, GraphInterrupt
 from opentelemetry.trace import Link, SpanKind
 
-from replan.events import types as events
-from replan.events.trace import RUN, Tracing
-from replan.failures import describe
+from replan.base.failures import describe
+from replan.log.events import types as events
+from replan.log.events.trace import RUN, Tracing
 from replan.traces import conventions as say
 from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
 from replan.traces.meters import Telemetry

@@ -10,7 +10,7 @@ from typing import Any
 
 from replan.base.texts.storable import LARGEST, storable_text
 from replan.base.values import json_text
-from replan.events import types as events
+from replan.log.events import types as events
 
 Attributes = dict[str, Any]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from opentelemetry.metrics import Meter
 from opentelemetry.trace import Tracer
 
-from replan.events.types import ModelCompleted
+from replan.log.events.types import ModelCompleted
 from replan.traces.conventions import COST, Attributes, number
 
 _TOKENS = [float(4**power) for power in range(14)]

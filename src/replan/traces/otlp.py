@@ -5,8 +5,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from replan.base.errors import ConfigurationError
 from replan.base.secrets.masking import without_secrets
-from replan.errors import ConfigurationError
 from replan.traces.option import Traces
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -26,8 +26,8 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
+from replan.base.failures import describe
 from replan.base.secrets.masking import without_secrets
-from replan.failures import describe
 
 LAST_SECONDS = 3.0
 """How long the end of a program waits for what is still to be sent."""

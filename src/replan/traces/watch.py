@@ -15,8 +15,9 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import choose_encoder
 
-from replan.errors import InputError
-from replan.events.types import (
+from replan.base.errors import InputError
+from replan.log.calls import calls_of
+from replan.log.events.types import (
     BaseEvent,
     MemorySummary,
     ModelCompleted,
@@ -24,7 +25,6 @@ from replan.events.types import (
     SpecialistCompleted,
     TaskCompleted,
 )
-from replan.log.calls import calls_of
 
 _CALL = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600)
 _RUN = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600)

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from replan.base.values import json_text
-from replan.events.types import CallEvent, ModelCompleted, ModelInvoked, ToolCompleted, ToolInvoked
+from replan.log.events.types import (
+    CallEvent,
+    ModelCompleted,
+    ModelInvoked,
+    ToolCompleted,
+    ToolInvoked,
+)
 from replan.views.cells import counted, cut, one_line
 
 _LONGEST_VALUE, _LONGEST = 60, 200

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from replan.events import types as events
-from replan.events.types import (
+from replan.log.events import types as events
+from replan.log.events.types import (
     Event,
     FactForgotten,
     FactRemembered,

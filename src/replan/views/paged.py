@@ -12,7 +12,7 @@ from typing import TextIO
 
 from rich.console import Console
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 
 Write = Callable[[str], object]
 

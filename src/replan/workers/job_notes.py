@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from pydantic import JsonValue, TypeAdapter
 
+from replan.base.errors import InputError
 from replan.base.values import restored
-from replan.errors import InputError
-from replan.events.types import Event
+from replan.log.events.types import Event
 from replan.log.run_log import RunLog
 from replan.runs.run_at_work import RunJob
 from replan.runs.run_input import stored_input

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from replan.assembly.graphs import build_graph
 from replan.assembly.runtime import open_runtime
+from replan.base.errors import ConfigurationError
 from replan.base.own_loop import run_in_own_loop, until_signalled
-from replan.errors import ConfigurationError
 from replan.log.labels import TEAM
 from replan.runs.calling.compiled import services_in
 from replan.storage.opening import open_storage

@@ -19,7 +19,7 @@ import psycopg
 from procrastinate import App, exceptions
 from pydantic import JsonValue
 
-from replan.errors import ConfigurationError, StorageError
+from replan.base.errors import ConfigurationError, StorageError
 from replan.log.labels import PRIORITY, QUEUE, TENANT
 from replan.runs.run_at_work import QueueStatus
 from replan.storage.postgres import shown

@@ -6,7 +6,7 @@ from typing import Any, cast
 import psycopg
 from procrastinate.schema import SchemaManager
 
-from replan.errors import StorageError
+from replan.base.errors import StorageError
 from replan.workers.patient_connector import SCHEMA
 
 FIRST = "03.04.00_50_post_add_retry_failed_job_procedure"

@@ -10,7 +10,7 @@ from langchain_core.messages import messages_from_dict
 from procrastinate.jobs import Job
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 
-from replan.errors import ReplanError, StorageError, ThreadBusyError
+from replan.base.errors import ReplanError, StorageError, ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run

@@ -13,11 +13,17 @@ from typing import Any, NamedTuple
 from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
+from replan.base.errors import LimitReachedError
+from replan.base.failures import describe, is_busy, is_transient
 from replan.base.values import restored
-from replan.errors import LimitReachedError
-from replan.events.emitter import Emitter, Hooks
-from replan.events.types import BaseEvent, MemorySummary, MessageText, ModelCompleted, ModelInvoked
-from replan.failures import describe, is_busy, is_transient
+from replan.log.events.emitter import Emitter, Hooks
+from replan.log.events.types import (
+    BaseEvent,
+    MemorySummary,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
+)
 from replan.log.labels import QUEUE
 from replan.log.run_log import RunLog
 from replan.log.transcript import Transcript

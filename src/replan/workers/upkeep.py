@@ -8,7 +8,13 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
+from replan.base.errors import (
+    ConfigurationError,
+    InputError,
+    ReplanError,
+    StorageError,
+    ThreadBusyError,
+)
 from replan.knowledge.folder import FolderRetriever
 from replan.log.labels import TENANT, VERSION
 from replan.ports.run_book import RunOutcome

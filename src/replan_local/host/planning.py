@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from replan.errors import PlanDocumentError
+from replan.base.errors import PlanDocumentError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, TaskPlan

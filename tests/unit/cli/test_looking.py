@@ -11,10 +11,10 @@ from replan import (
     open_storage,
 )
 from replan.cli.main import app
+from replan.cli.user_files.order_signature import sign
+from replan.cli.user_files.orders import Order, order_on_record
 from replan.log.rows import Attempt
 from replan.ports.run_book import RunRecord
-from replan.user_files.order_signature import sign
-from replan.user_files.orders import Order, order_on_record
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

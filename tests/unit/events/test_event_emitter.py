@@ -18,8 +18,7 @@ from replan import (
     run,
 )
 from replan.assembly.team_services import _call_hook
-from replan.events.emitter import Emitter, Hooks
-from replan.events.types import (
+from replan.events import (
     AnswerToken,
     LimitReached,
     ReplyParseFailed,
@@ -27,6 +26,7 @@ from replan.events.types import (
     TaskCompleted,
     ThinkingStarted,
 )
+from replan.log.events.emitter import Emitter, Hooks
 from replan.testing import ScriptedModel
 
 

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 from cases import read_page
 from event_pages import KINDS, event_of
 from replan import SpecialistResult, Usage
-from replan.events import types
-from replan.events.types import BaseEvent, Event, MessageText
+from replan.events import BaseEvent, Event, MessageText
+from replan.log.events import types
 from replan.state import CollectedResults, FeedbackResult, TaskComplexity, ThinkingResult
 from replan.state.usage import TokenCount
 

@@ -4,7 +4,7 @@ import pytest
 
 from cases import cases_of, check_cases
 from replan.knowledge import Source
-from replan.replies.citations import cited
+from replan.prompts.replies.citations import cited
 
 SOURCES = (
     Source(source="a/refunds.md", line=3, last_line=6, heading="Refunds"),

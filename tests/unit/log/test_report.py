@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 from made_runs import answered, at as made_at, attempt, call, event, whole
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.assembly.graphs import viewer
-from replan.events.types import AttemptEnd, Event, SpecialistInvoked, StepEvent
 from replan.log.apply import apply
+from replan.log.events.types import AttemptEnd, Event, SpecialistInvoked, StepEvent
 from replan.log.kept_events import event_of
 from replan.log.report import RunReport
 from replan.log.rows import Fork, LoggedEvent, Request

@@ -5,7 +5,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.messages.utils import count_tokens_approximately
 
 from replan import MemoryOptions
-from replan.memory.conversation import (
+from replan.prompts.sections import conversation_text
+from replan.state.conversation.conversation import (
     LONGEST_OLD,
     MOST_TOKENS,
     client_instructions,
@@ -13,7 +14,6 @@ from replan.memory.conversation import (
     split_at_request,
     visible_messages,
 )
-from replan.prompts.sections import conversation_text
 
 CALL = {"name": "search", "args": {}, "id": "c"}
 

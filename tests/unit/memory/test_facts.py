@@ -8,9 +8,10 @@ from langgraph.store.memory import InMemoryStore
 
 from replan import ConfigurationError, open_storage
 from replan.errors import FactError
-from replan.memory import Fact, facts as kept
-from replan.memory.facts import FactOwner, Facts, facts_of
+from replan.memory import Fact
 from replan.specialists.fact_tools import facts_text
+from replan.state.conversation import facts as kept
+from replan.state.conversation.facts import FactOwner, Facts, facts_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAMES = [

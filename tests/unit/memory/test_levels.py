@@ -14,7 +14,7 @@ from replan import (
     TeamError,
     build_graph,
 )
-from replan.memory.conversation import resolved
+from replan.state.conversation.conversation import resolved
 from replan.state.memory import BUILT_IN
 from replan.state.options import joined
 from replan.state.step_options import step_options, without_options

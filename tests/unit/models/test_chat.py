@@ -6,8 +6,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Hum
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
+from replan.base.failures import is_transient
 from replan.errors import ConfigurationError, ReplyTooLongError
-from replan.failures import is_transient
 from replan.models.chat import Chat
 from replan.models.streams import LONGEST_REPLY, Toolset
 from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always

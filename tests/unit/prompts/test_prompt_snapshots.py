@@ -8,7 +8,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from replan import ExecutionContext, ExecutionStatus, PlanDocument, RunSettings, SpecialistResult
-from replan.memory.conversation import Seen
 from replan.plan.markdown.rendering import render as render_plan, render_for_model
 from replan.prompts.host import (
     HostPrompts,
@@ -22,6 +21,7 @@ from replan.prompts.host import (
 from replan.prompts.step import StepPrompt
 from replan.prompts.templates import render
 from replan.state import FeedbackResult, TaskComplexity, ThinkingResult
+from replan.state.conversation.conversation import Seen
 from replan.state.digests import collect
 from replan.state.knowledge import Knowledge
 from replan.state.team import SpecialistCard

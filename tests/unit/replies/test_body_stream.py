@@ -1,6 +1,6 @@
 """A body is shown as it arrives, and nothing of the front matter with it."""
 
-from replan.replies.body_stream import BodyStream
+from replan.prompts.replies.body_stream import BodyStream
 
 HEAD = "---\ncomplexity: simple\nreasoning: known\n---\n"
 

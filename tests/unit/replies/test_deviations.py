@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from replan.plan import PlanDocument
-from replan.replies.readings import read_feedback, read_think
+from replan.prompts.replies.readings import read_feedback, read_think
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 RECORDED = [

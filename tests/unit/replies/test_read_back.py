@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from replan.replies.shape import MisshapenError, Shape
+from replan.prompts.replies.shape import MisshapenError, Shape
 
 Item = TypeVar("Item")
 

@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 
 from cases import cases_of, check_cases
 from golden import as_yaml
-from replan.replies.body_stream import BodyStream
-from replan.replies.keys import COMPLEXITY, FEEDBACK, HOST, STATUS, THINK, VERDICT, Key
-from replan.replies.readings import (
+from replan.prompts.replies.body_stream import BodyStream
+from replan.prompts.replies.keys import COMPLEXITY, FEEDBACK, HOST, STATUS, THINK, VERDICT, Key
+from replan.prompts.replies.readings import (
     read_answer,
     read_feedback,
     read_specialist,
@@ -23,9 +23,9 @@ from replan.replies.readings import (
     says_complete,
     says_simple,
 )
-from replan.replies.reply import Keys, read_reply
-from replan.replies.shape import MisshapenError, Shape
-from replan.replies.unfinished import is_unfinished
+from replan.prompts.replies.reply import Keys, read_reply
+from replan.prompts.replies.shape import MisshapenError, Shape
+from replan.prompts.replies.unfinished import is_unfinished
 
 TEAM = ("researcher", "coder", "writer")
 

@@ -2,7 +2,7 @@
 
 from reply_corpus import Case, load
 
-from replan.replies.readings import (
+from replan.prompts.replies.readings import (
     Reading,
     SpecialistReading,
     read_feedback,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, example, given, strategies as st
 from reply_corpus import load
 
-from replan.replies.body_stream import BodyStream
-from replan.replies.keys import HOST, THINK
-from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
-from replan.replies.reply import read_reply
-from replan.replies.wrapping import BLANK, behind_thoughts, unwrapped
+from replan.prompts.replies.body_stream import BodyStream
+from replan.prompts.replies.keys import HOST, THINK
+from replan.prompts.replies.readings import read_answer, read_feedback, read_specialist, read_think
+from replan.prompts.replies.reply import read_reply
+from replan.prompts.replies.wrapping import BLANK, behind_thoughts, unwrapped
 
 TEXTS = [case.text for node in ("think", "feedback", "specialist") for case in load(node)]
 PIECES = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field, field_validator
 
-from replan.replies.shape import LONGEST, MisshapenError, Shape, as_text
+from replan.prompts.replies.shape import LONGEST, MisshapenError, Shape, as_text
 
 
 class Price(BaseModel):

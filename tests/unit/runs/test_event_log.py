@@ -9,8 +9,7 @@ from langchain_core.messages import AIMessage
 
 from replan import open_storage
 from replan.errors import StorageError
-from replan.events.emitter import Hooks
-from replan.events.types import (
+from replan.events import (
     AnswerToken,
     ApprovalRequested,
     FeedbackGenerated,
@@ -31,6 +30,7 @@ from replan.events.types import (
     WarningReported,
 )
 from replan.log.calls import Calls, calls_of
+from replan.log.events.emitter import Hooks
 from replan.log.fold import Anomalies, counts_in
 from replan.log.kept_events import EventTexts, entry_of, event_of, events_of
 from replan.log.rows import LoggedEvent

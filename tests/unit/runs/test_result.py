@@ -6,7 +6,7 @@ from langgraph.types import Interrupt
 from pydantic import BaseModel
 
 from replan.plan.markdown.document import PlanDocument
-from replan.replies.shape import Shape
+from replan.prompts.replies.shape import Shape
 from replan.runs.result import RunResult, result_of
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import Specialist, Team, ask_user, open_storage
-from replan.events.types import AnswerReset, AnswerToken
+from replan.events import AnswerReset, AnswerToken
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
 from replan.server.exchange import Exchange, Names, Open

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
-from replan.memory.conversation import MemoryPolicy, visible_messages
 from replan.sessions.history import message_of, visible_part, whole_summary
+from replan.state.conversation.conversation import MemoryPolicy, visible_messages
 from replan.state.memory import Summary
 from replan.state.session.context import Message
 

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan import StorageError
-from replan.events.announcement import Announcement
-from replan.events.types import RunStarted, SpecialistInvoked, WarningReported
+from replan.events import RunStarted, SpecialistInvoked, WarningReported
+from replan.log.events.announcement import Announcement
 from replan.log.rows import Attempt, KeptText, reference_to
 from replan.log.run_log import RunLog
 from replan.runs.log.event_log import EventLog

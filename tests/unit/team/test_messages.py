@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from replan import Host, Specialist, Team, build_graph, open_runtime
-from replan.errors import TeamError, mistake, shown
+from replan.base.errors import TeamError, mistake, shown
 
 
 def works(context):

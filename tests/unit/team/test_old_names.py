@@ -4,7 +4,7 @@ import pytest
 
 import replan
 from replan import ConfigurationError, Host, Specialist, Team
-from replan.declared import part
+from replan.base.declared import part
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,15 @@ import pytest
 from langgraph.errors import GraphInterrupt
 
 from golden import check_golden
+from replan.base.failures import (
+    asked_pause,
+    describe,
+    is_busy,
+    is_fatal_for_run,
+    is_transient,
+    is_unbilled,
+    status_of,
+)
 from replan.errors import (
     ConfigurationError,
     InputError,
@@ -16,15 +25,6 @@ from replan.errors import (
     StorageError,
     ThreadLostError,
     UnpricedModelError,
-)
-from replan.failures import (
-    asked_pause,
-    describe,
-    is_busy,
-    is_fatal_for_run,
-    is_transient,
-    is_unbilled,
-    status_of,
 )
 from replan.testing.faults import HttpFault, ScriptedHttpError
 from replan.testing.script import UnexpectedModelCall

@@ -15,7 +15,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.ai import add_ai_message_chunks
 
-from replan.failures import is_transient
+from replan.base.failures import is_transient
 from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (

@@ -12,9 +12,9 @@ from replan import Host, Specialist, Team, build_graph, run_sync
 from replan.errors import ConfigurationError, ToolServerError
 from replan.ports.tool_provider import ToolDefinition
 from replan.specialists.granted_tools import GrantedTools
+from replan.specialists.tool_servers.server import McpServer
+from replan.specialists.tool_servers.ways import Program
 from replan.testing import ScriptedModel
-from replan.tools.server import McpServer
-from replan.tools.ways import Program
 from schemas import doubling_schema
 
 PROGRAM = """

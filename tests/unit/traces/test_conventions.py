@@ -1,6 +1,6 @@
 """What the spans say of events."""
 
-from replan.events.types import AnswerReceived, ToolInvoked
+from replan.events import AnswerReceived, ToolInvoked
 from replan.traces import conventions
 
 TOOL = {"run_id": "r", "call": "0.0", "node": "n", "tool": "t", "arguments": {}, "effects": "pure"}

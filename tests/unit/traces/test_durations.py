@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.events.types import RunStarted, SpecialistCompleted, SpecialistInvoked
+from replan.events import RunStarted, SpecialistCompleted, SpecialistInvoked
 from replan.state.results import SpecialistResult
 from replan.traces.tracing import tracing_of
 from seen_spans import Seen

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as some
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from replan import ConfigurationError, Host, Specialist, Team, Traces, build_graph
-from replan.events.types import (
+from replan.events import (
     MessageText,
     ModelCompleted,
     ModelInvoked,

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from replan.cli.main import app
+from replan.cli.user_files.orders import file_blocks, read_order, restore_order, stored_form
 from replan.errors import InputError
 from replan.runs.asked.attached import LARGEST, LONGEST_TEXT
-from replan.user_files.orders import file_blocks, read_order, restore_order, stored_form
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 

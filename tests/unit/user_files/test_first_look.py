@@ -19,10 +19,10 @@ from replan import (
     open_storage,
 )
 from replan.cli.runs import RunFilter, list_runs
+from replan.cli.user_files.storage_location import StorageLocation
+from replan.cli.user_files.whole import load_run
 from replan.storage.report_rows import report_in_file
 from replan.testing import ScriptedModel, always
-from replan.user_files.storage_location import StorageLocation
-from replan.user_files.whole import load_run
 from replan.views.run.overview import overview
 
 PLAN = """\

@@ -4,9 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from replan.cli.user_files.storage_location import (
+    StorageLocation,
+    find_run,
+    location_of,
+    open_location,
+)
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
-from replan.user_files.storage_location import StorageLocation, find_run, location_of, open_location
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from replan.base.secrets.sources import learn_environment
+from replan.cli.user_files.log_file import logging_to, off_the_screen
 from replan.errors import InputError
-from replan.user_files.log_file import logging_to, off_the_screen
 
 ENVIRONMENT = {"OPENAI_API_KEY": "plain-as-day", "HOME": "/home/somebody", "SHORT_KEY": "abc"}
 

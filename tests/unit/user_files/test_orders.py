@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from cases import cases_of
-from replan.errors import InputError
-from replan.user_files.orders import (
+from replan.cli.user_files.orders import (
     read_limits,
     read_order,
     read_settings,
     restore_order,
     stored_form,
 )
+from replan.errors import InputError
 
 CASES = cases_of(__file__)
 

@@ -3,11 +3,11 @@
 import pytest
 from langchain_core.messages import AIMessage
 
+from replan.cli.user_files.plan_file import PlanFile
 from replan.errors import InputError, ReplanError
-from replan.events.types import PlanCreated, PlanUpdated, SpecialistCompleted
+from replan.events import PlanCreated, PlanUpdated, SpecialistCompleted
 from replan.plan import PlanDocument
 from replan.state.results import ExecutionStatus, SpecialistResult
-from replan.user_files.plan_file import PlanFile
 
 RUN = {"seq": 1, "run_id": "r", "round": 1}
 TEXT = """\

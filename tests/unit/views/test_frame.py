@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage
 
 from golden import check_golden
-from replan.events import types
 from replan.log.apply import apply
+from replan.log.events import types
 from replan.log.report import RunReport
 from replan.plan import PlanDocument, StepStatus
 from replan.state.questions import Question

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from event_pages import events_on
 from golden import check_golden
-from replan.events import types
 from replan.log.apply import apply
+from replan.log.events import types
 from replan.log.report import RunReport
 from replan.views.live.plain import Lines
 from replan.views.live.reporters import json_line

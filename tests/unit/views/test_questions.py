@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from langgraph.types import Interrupt, StateSnapshot
 
-from replan.events.types import SpecialistInvoked
+from replan.events import SpecialistInvoked
 from replan.log.apply import apply
 from replan.log.report import RunReport
 from replan.plan.model import PlanStep, TaskPlan

@@ -11,7 +11,7 @@ from made_runs import NOON, STEPS, attempt, event, whole
 from replan.base.secrets.sources import learn_values
 from replan.cli.main import app
 from replan.errors import InputError
-from replan.events.types import (
+from replan.events import (
     AnswerReceived,
     ApprovalRequested,
     FeedbackGenerated,

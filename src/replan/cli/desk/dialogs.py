@@ -15,15 +15,15 @@ from typing import TextIO
 from pydantic import JsonValue
 from rich.cells import cell_len
 
+from replan.base.errors import InputError, Mistake
 from replan.base.texts.signs import harmless
 from replan.cli.desk.keyboard import Keyboard
-from replan.errors import InputError, Mistake
+from replan.cli.user_files.plan_text import read_plan_text
 from replan.plan.markdown.document import PlanDocument
 from replan.state.person.answers import arguments_of, decided, read_answer
 from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.plan_mistakes import plan_mistakes
 from replan.state.questions import Question
-from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import folded, one_line
 
 _CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "

@@ -13,12 +13,21 @@ from pydantic import JsonValue
 
 from replan.assembly.graphs import viewer
 from replan.assembly.runtime import open_runtime
+from replan.base.errors import InputError
 from replan.base.texts.signs import harmless
 from replan.cli.shared.carry_out import exit_code_of, exit_code_of_run, open_at_terminal
 from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.shown import show_what_waits, shown_last
 from replan.cli.shared.site import Site
-from replan.errors import InputError
+from replan.cli.user_files.order_signature import effects_of, is_signed, sign, user_name
+from replan.cli.user_files.orders import Order, check_team, order_of, order_on_record
+from replan.cli.user_files.plan_text import read_plan_text
+from replan.cli.user_files.storage_location import (
+    check_idle,
+    find_run,
+    open_existing_location,
+    short,
+)
 from replan.graph.branches import specialist_node
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
@@ -39,10 +48,6 @@ from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.person.answers import bound_answers, decided
 from replan.state.questions import PLAN, Question
-from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
-from replan.user_files.orders import Order, check_team, order_of, order_on_record
-from replan.user_files.plan_text import read_plan_text
-from replan.user_files.storage_location import check_idle, find_run, open_existing_location, short
 from replan.views.cells import wrapped
 from replan.views.run.history import why_text
 from replan.views.run.next_steps import next_lines

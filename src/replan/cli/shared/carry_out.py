@@ -6,12 +6,17 @@ from typing import Any
 from uuid import uuid4
 
 from replan.assembly.runtime import open_runtime
+from replan.base.errors import ConfigurationError, ReplanError, UsageError
 from replan.base.own_loop import run_in_own_loop
 from replan.base.texts.signs import harmless
 from replan.cli.shared.process import INCOMPLETE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
-from replan.errors import ConfigurationError, ReplanError, UsageError
+from replan.cli.user_files.log_file import logging_to
+from replan.cli.user_files.order_signature import sign, user_name
+from replan.cli.user_files.orders import Order, order_on_record, prepare
+from replan.cli.user_files.plan_file import PlanFile
+from replan.cli.user_files.storage_location import open_location, short
 from replan.plan.markdown.seal import origin_of
 from replan.ports.built_in import built_in_models
 from replan.ports.storage import Storage
@@ -29,11 +34,6 @@ from replan.traces.otlp import (
     endpoint,
     send_traces,
 )
-from replan.user_files.log_file import logging_to
-from replan.user_files.order_signature import sign, user_name
-from replan.user_files.orders import Order, order_on_record, prepare
-from replan.user_files.plan_file import PlanFile
-from replan.user_files.storage_location import open_location, short
 from replan.views.live.notices import traces_notice, tracing_notice
 
 

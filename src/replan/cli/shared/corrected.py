@@ -24,9 +24,9 @@ def correct(
 ) -> int:
     """Correct a step of a kept run, continue, and return the exit code of `replan run`."""
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
+    from replan.cli.user_files.order_signature import user_name
+    from replan.cli.user_files.orders import read_limits
     from replan.runs.continued.correcting import Correction
-    from replan.user_files.order_signature import user_name
-    from replan.user_files.orders import read_limits
 
     request = ResumeRequest(
         run=run_id,

@@ -6,12 +6,12 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 
 from replan.cli.shared.signals import Stop
-from replan.events.types import BaseEvent, Event
+from replan.cli.user_files.storage_location import now
 from replan.log.apply import apply
+from replan.log.events.types import BaseEvent, Event
 from replan.log.report import RunReport
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
-from replan.user_files.storage_location import now
 from replan.views.live.reporters import Reporter
 
 E = TypeVar("E", RunReport, AgentResult)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import typer
 
 if TYPE_CHECKING:
-    from replan.user_files.storage_location import StorageLocation
+    from replan.cli.user_files.storage_location import StorageLocation
 
 P = ParamSpec("P")
 Code = int | None
@@ -49,10 +49,10 @@ def as_command(work: Callable[P, Code | Coroutine[Any, Any, Code]]) -> Callable[
 def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+    from replan.base.errors import ReplanError, UsageError
     from replan.base.secrets.sources import learn_environment
     from replan.base.texts.signs import harmless
-    from replan.errors import ReplanError, UsageError
-    from replan.user_files.log_file import off_the_screen
+    from replan.cli.user_files.log_file import off_the_screen
 
     learn_environment(os.environ)
     try:
@@ -99,7 +99,7 @@ EXTRAS = {
 @contextmanager
 def needs_extra(command: str, extra: str) -> Generator[None]:
     """Name the extra of a command, and how to install it, where a package of it is missing."""
-    from replan.errors import UsageError
+    from replan.base.errors import UsageError
 
     try:
         yield
@@ -122,7 +122,7 @@ def confirm(question: str, lines: Iterable[str], refusal: str) -> bool:
     Raises:
         InputError: There is no terminal.
     """
-    from replan.errors import InputError
+    from replan.base.errors import InputError
 
     if not sys.stdin.isatty():
         raise InputError(refusal)
@@ -141,7 +141,7 @@ def confirm_loss(
 
 def location_from(storage: str | None) -> StorageLocation:
     """Where this process finds its runs."""
-    from replan.user_files.storage_location import location_of
+    from replan.cli.user_files.storage_location import location_of
 
     return location_of(storage, os.environ)
 

@@ -9,6 +9,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from replan.base.errors import ReplanError
 from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
@@ -18,8 +19,10 @@ from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.shown import evidence_on_record, show_what_waits
 from replan.cli.shared.signals import handling_signals
 from replan.cli.shared.site import Site
-from replan.errors import ReplanError
-from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
+from replan.cli.user_files.order_signature import user_name
+from replan.cli.user_files.plan_file import PlanFile
+from replan.cli.user_files.storage_location import now
+from replan.log.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.ports.storage import Storage
@@ -32,9 +35,6 @@ from replan.state.outcomes import INCOMPLETE as INCOMPLETE_RUNS
 from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
 from replan.state.results import SpecialistResult
-from replan.user_files.order_signature import user_name
-from replan.user_files.plan_file import PlanFile
-from replan.user_files.storage_location import now
 from replan.views.cells import counted
 from replan.views.live.notices import warnings_shown_by
 from replan.views.live.reporters import Reporter, rest_line

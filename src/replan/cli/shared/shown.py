@@ -6,13 +6,13 @@ An answer without a key is about that and about nothing that is asked since.
 from collections.abc import Sequence
 from typing import cast
 
+from replan.cli.user_files.order_signature import user_name
+from replan.cli.user_files.storage_location import short
 from replan.log.report import RunReport
 from replan.ports.storage import Storage
 from replan.runs.reports import texts_of
 from replan.state.person.answers import Shown, shown_in
 from replan.state.questions import Question
-from replan.user_files.order_signature import user_name
-from replan.user_files.storage_location import short
 from replan.views.run.evidence import Evidence, evidence_of, replies_before
 from replan.views.run.open_asks import waiting_lines
 

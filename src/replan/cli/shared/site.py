@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
-    from replan.user_files.storage_location import StorageLocation
+    from replan.cli.user_files.storage_location import StorageLocation
     from replan.views.live.manner import Manner
     from replan.views.live.reporters import Reporter
 
@@ -41,7 +41,7 @@ class Site:
 
     def resume(self, run_id: str) -> str:
         """The command that continues a run; empty if none does."""
-        from replan.user_files.storage_location import short
+        from replan.cli.user_files.storage_location import short
 
         return (
             f"replan resume {short(run_id)}{self.location.option}" if self.location.outlives else ""
@@ -59,7 +59,7 @@ class Site:
 
     def reporter(self, workspace: Path) -> Reporter:
         """What reports one run or turn here."""
-        from replan.user_files.storage_location import now
+        from replan.cli.user_files.storage_location import now
         from replan.views.live.manner import reporter
 
         return reporter(

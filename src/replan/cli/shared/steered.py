@@ -12,23 +12,23 @@ import typer
 
 from replan.assembly.graphs import viewer
 from replan.assembly.runtime import open_runtime
+from replan.base.errors import InputError
 from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import edited_text
 from replan.cli.shared.process import GOOD, WRONG_USE
-from replan.errors import InputError
-from replan.events.types import RunSteered
-from replan.log.report import RunReport
-from replan.log.rows import STEERS
-from replan.plan.markdown.seal import unsealed
-from replan.runs.asked.steers import plan_to_steer
-from replan.runs.service import Runtime
-from replan.user_files.plan_text import read_plan_text
-from replan.user_files.storage_location import (
+from replan.cli.user_files.plan_text import read_plan_text
+from replan.cli.user_files.storage_location import (
     StorageLocation,
     find_run,
     open_existing_location,
     short,
 )
+from replan.log.events.types import RunSteered
+from replan.log.report import RunReport
+from replan.log.rows import STEERS
+from replan.plan.markdown.seal import unsealed
+from replan.runs.asked.steers import plan_to_steer
+from replan.runs.service import Runtime
 from replan.views.event_lines import steering_text
 
 _PATIENCE = 5.0  # seconds for the owner of the run to take note

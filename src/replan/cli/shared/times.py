@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 
 _AGO = re.compile(r"(?P<number>\d{1,9})\s?(?P<unit>[mhd])")
 _MINUTES = {"m": 1, "h": 60, "d": 24 * 60}

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from replan.base.texts.signs import harmless
 from replan.cli.shared.process import GOOD, WRONG_USE
-from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
+from replan.state.conversation.conversation import resolved
 from replan.state.knowledge import SEARCHED, RAGOptions, calls_of_knowledge, knowledge_options
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions
@@ -29,9 +29,9 @@ from replan.views.ahead.preview import (
 )
 
 if TYPE_CHECKING:
+    from replan.cli.user_files.orders import Order
     from replan.team.specialist import Specialist
     from replan.team.team import Team
-    from replan.user_files.orders import Order
 
 _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run takes"
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
+from replan.base.failures import describe
 from replan.cli.talk.conversation import Conversation
-from replan.failures import describe
+from replan.cli.user_files.new_file import write_new
 from replan.sessions.turn import PLAN, SUMMARY
-from replan.user_files.new_file import write_new
 from replan.views.cells import one_line
 
 Command = Callable[[Conversation, str], Awaitable[None]]

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.errors import InputError, ReplanError
 from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.shared.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
@@ -15,7 +16,7 @@ from replan.cli.shared.site import Site
 from replan.cli.talk.drawn_turn import DrawnTurn
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
-from replan.errors import InputError, ReplanError
+from replan.cli.user_files.storage_location import now
 from replan.log.report import RunReport
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
@@ -26,7 +27,6 @@ from replan.sessions.session_runs import name_from
 from replan.state.limits import RunSettings
 from replan.state.questions import PLAN, Question
 from replan.state.session.context import AgentContext, AgentResult
-from replan.user_files.storage_location import now
 from replan.views.cells import counted, wrapped
 from replan.views.live.reporters import Reporter
 from replan.views.rendered import console_on, print_markdown

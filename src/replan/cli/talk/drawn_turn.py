@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 from replan.cli.shared.follower import Follower
 from replan.cli.shared.signals import handling_signals
-from replan.events.types import (
+from replan.log.events.types import (
     AnswerReceived,
     Event,
     InputRequested,

@@ -15,10 +15,14 @@ from replan.assembly.jobs import job_team
 from replan.assembly.pipelines import pipeline_team
 from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
+from replan.cli.user_files.kept_sessions import find_session
+from replan.cli.user_files.named import LAST
+from replan.cli.user_files.order_signature import user_key
+from replan.cli.user_files.orders import Order, read_team
+from replan.cli.user_files.storage_location import open_location
 from replan.jobs.spec.job_file import read_job_file
 from replan.jobs.spec.job_spec import JobSpec
 from replan.log.labels import SESSION
-from replan.memory.facts import Facts, facts_of
 from replan.pipelines.phases.agent_and_handler import BaseAgent, Operation
 from replan.ports.built_in import built_in_models
 from replan.ports.model_provider import ModelProvider
@@ -27,17 +31,13 @@ from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import labels_of, lock_name, name_of_turn, run_in
+from replan.state.conversation.facts import Facts, facts_of
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.team.team import Team
 from replan.team.team_file import TeamFile
 from replan.traces.option import Traces
-from replan.user_files.kept_sessions import find_session
-from replan.user_files.named import LAST
-from replan.user_files.order_signature import user_key
-from replan.user_files.orders import Order, read_team
-from replan.user_files.storage_location import open_location
 from replan.views.live.notices import tracing_notice
 
 _ID_BYTES = 4

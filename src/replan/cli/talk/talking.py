@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from platformdirs import user_data_path
 
+from replan.base.errors import ReplanError
 from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk, Quit
 from replan.cli.desk.keyboard import Keyboard
@@ -19,9 +20,8 @@ from replan.cli.talk.commands import LEAVING, command_in, run_command
 from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
 from replan.cli.talk.opening import Opened, choose_session
-from replan.errors import ReplanError
+from replan.cli.user_files.orders import Order
 from replan.sessions.client.kept_turn import check_agent
-from replan.user_files.orders import Order
 from replan.views.cells import counted
 from replan.views.live.manner import POOR_TERMINALS
 from replan.views.session_messages import messages_text

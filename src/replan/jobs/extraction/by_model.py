@@ -8,9 +8,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
+from replan.base.failures import describe, is_fatal_for_run
 from replan.base.secrets.known import MASK
 from replan.base.values import fields_in
-from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
 from replan.jobs.extraction.numbers import all_numbers_in
@@ -22,11 +22,11 @@ from replan.jobs.spec.slot_values import to_boolean, to_number, to_object
 from replan.jobs.views import hidden, secrets_in, without_secrets
 from replan.models.chat import Chat
 from replan.ports.run_context import here
+from replan.prompts.replies.keys import squeezed
+from replan.prompts.replies.reply import key_line
+from replan.prompts.replies.wrapping import behind_thoughts, json_in, unwrapped
 from replan.prompts.sections import Call, data_message, section, system_message
 from replan.prompts.templates import load, render
-from replan.replies.keys import squeezed
-from replan.replies.reply import key_line
-from replan.replies.wrapping import behind_thoughts, json_in, unwrapped
 
 _OWN = (COMMAND, "confirmed", "cancelled")
 _LONGEST = 200_000

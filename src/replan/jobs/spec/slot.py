@@ -15,13 +15,13 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from replan.base.declared.fields import Row, Surroundings, field_error, name_like
+from replan.base.declared.part import Part
+from replan.base.declared.references import import_object, stand_in
+from replan.base.failures import describe
 from replan.base.secrets.known import MASK
 from replan.base.texts.storable import storable_text
 from replan.base.values import Value
-from replan.declared.fields import Row, Surroundings, field_error, name_like
-from replan.declared.part import Part
-from replan.declared.references import import_object, stand_in
-from replan.failures import describe
 from replan.jobs.sayings import LANGUAGES, Language, bare, joined, problem, say
 from replan.jobs.spec.slot_values import OF_TYPE, SlotType
 

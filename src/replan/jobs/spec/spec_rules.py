@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import did_you_mean, fields_of, list_in
-from replan.declared.part import rule_error
+from replan.base.declared.fields import did_you_mean, fields_of, list_in
+from replan.base.declared.part import rule_error
 from replan.jobs.spec.action_spec import BUILT_IN
 from replan.jobs.spec.slot import ANY
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
+from replan.base.errors import ConfigurationError
+from replan.base.failures import describe
 from replan.base.secrets.masking import without_secrets
-from replan.errors import ConfigurationError
-from replan.failures import describe
 from replan.ports.built_in import built_in_models
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any, NoReturn, Self
 
 from langchain_core.language_models import BaseChatModel
 
-from replan.errors import ConfigurationError, UsageError
+from replan.base.errors import ConfigurationError, UsageError
 from replan.ports.model_provider import ModelProvider
 
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import httpx2
 
+from replan.base.errors import ConfigurationError, ReplyTooLongError
 from replan.base.values import fields_in
-from replan.errors import ConfigurationError, ReplyTooLongError
 
 LONGEST_BODY = 2_000_000
 """Bytes of a whole reply, and of one event of a stream; counted after decompression."""

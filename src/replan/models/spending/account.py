@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-from replan.errors import LimitReachedError
+from replan.base.errors import LimitReachedError
 from replan.log.amounts import NOTHING, ROUNDING, Bound, Charged, Refused, Spending
 from replan.log.run_log import RunLog
 from replan.models.spending.deadline import ScopeTimers

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from replan.errors import LimitReachedError, StepElsewhereError
+from replan.base.errors import LimitReachedError, StepElsewhereError
 from replan.log.run_log import RunLog
 from replan.models.spending.scopes import Scope
 

@@ -24,13 +24,13 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
+from replan.base.errors import LimitReachedError, UnpricedModelError
+from replan.base.failures import is_unbilled
 from replan.base.langgraph_inside.callbacks import either
 from replan.base.texts.storable import well_formed
-from replan.errors import LimitReachedError, UnpricedModelError
-from replan.events.calls import CallReporter
-from replan.events.foreign_tools import ForeignTools
-from replan.failures import is_unbilled
 from replan.log.amounts import NOTHING, Spending
+from replan.log.events.calls import CallReporter
+from replan.log.events.foreign_tools import ForeignTools
 from replan.models.spending.account import Account
 from replan.models.spending.charging import (
     NO_TOKENS,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from replan.errors import LimitReachedError, UnpricedModelError
+from replan.base.errors import LimitReachedError, UnpricedModelError
 from replan.log.amounts import NOTHING, Bound, Reservation, Spending
 from replan.ports.built_in import built_in_models
 from replan.state.limits import (

@@ -6,17 +6,17 @@ from typing import NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
-from replan.errors import LimitReachedError, ModelCallError
-from replan.events.types import TaskCompleted
-from replan.events.warnings import secret_warnings
-from replan.memory.conversation import asked_again
+from replan.base.errors import LimitReachedError, ModelCallError
+from replan.log.events.types import TaskCompleted
+from replan.log.events.warnings import secret_warnings
 from replan.models.chat import Chat
 from replan.nodes.host.answer_stream import AnswerStream
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.steering_outcome import report_missed
+from replan.prompts.replies.citations import cited, without_places
+from replan.prompts.replies.shape import MisshapenError, Shape, as_text
 from replan.prompts.sections import within_budget
-from replan.replies.citations import cited, without_places
-from replan.replies.shape import MisshapenError, Shape, as_text
+from replan.state.conversation.conversation import asked_again
 from replan.state.enhanced import EnhancedState
 from replan.state.knowledge import Source
 from replan.state.outcomes import Outcome

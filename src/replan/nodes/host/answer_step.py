@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from replan.base.secrets.known import KNOWN
 from replan.models.reply_end import ReplyEnd
-from replan.replies.readings import FeedbackReading
-from replan.replies.shape import MisshapenError, Shape
+from replan.prompts.replies.readings import FeedbackReading
+from replan.prompts.replies.shape import MisshapenError, Shape
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import SpecialistResult, newest_results
 from replan.state.rules import can_be_answer, went_as_planned

@@ -4,9 +4,9 @@ from langchain_core.messages import AIMessage
 
 from replan.base.langgraph_inside.callbacks import has_listener
 from replan.base.langgraph_inside.tasks import push_text
-from replan.events.emitter import Emitter
-from replan.events.types import AnswerReset, AnswerToken
-from replan.replies.body_stream import BodyStream, Gate
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import AnswerReset, AnswerToken
+from replan.prompts.replies.body_stream import BodyStream, Gate
 
 
 class AnswerStream:

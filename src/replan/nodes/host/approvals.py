@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from difflib import unified_diff
 
-from replan.errors import InputError, PlanChangeError, PlanDocumentError, Refusal
+from replan.base.errors import InputError, PlanChangeError, PlanDocumentError, Refusal
 from replan.nodes.host.plan_texts import with_fitting_document, with_team_names
 from replan.plan.applying import apply
 from replan.plan.changes import aligned, difference, unstarted

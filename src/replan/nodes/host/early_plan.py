@@ -10,7 +10,7 @@ from replan.nodes.host.plan_bounds import begun_plan
 from replan.nodes.host.plan_stream import PlanStream
 from replan.plan.model import TaskPlan
 from replan.ports.run_context import Early, here
-from replan.replies.body_stream import Gate
+from replan.prompts.replies.body_stream import Gate
 from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.limits import RunSettings
 

@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.types import Overwrite
 from pydantic import JsonValue
 
-from replan.errors import InputError, PlanDocumentError
+from replan.base.errors import InputError, PlanDocumentError
 from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.nodes.host.plan_texts import new_plan_of_model
 from replan.plan.markdown.document import PlanDocument

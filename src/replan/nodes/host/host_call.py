@@ -12,15 +12,13 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, retry_if_exception
 
+from replan.base.errors import LimitReachedError, ModelCallError, ReplanError
+from replan.base.failures import describe, is_fatal_for_run, is_prompt_too_long, is_transient
 from replan.base.langgraph_inside.callbacks import has_listener
 from replan.base.langgraph_inside.tasks import stream_is_heard, with_handlers
-from replan.errors import LimitReachedError, ModelCallError, ReplanError
-from replan.events.calls import CallReporter
-from replan.events.emitter import Emitter
-from replan.events.types import LimitReached, ReplyParseFailed
-from replan.failures import describe, is_fatal_for_run, is_prompt_too_long, is_transient
-from replan.memory.conversation import asked_again
-from replan.memory.summary import is_due_after
+from replan.log.events.calls import CallReporter
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import LimitReached, ReplyParseFailed
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried, tries_of
@@ -34,9 +32,11 @@ from replan.nodes.host.plan_stream import PlanStream
 from replan.ports.run_context import here, use, using
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
+from replan.prompts.replies.readings import Reading, read_answer
 from replan.prompts.sections import Caller, request_text, within_budget
-from replan.replies.readings import Reading, read_answer
 from replan.specialists.services import Services
+from replan.state.conversation.conversation import asked_again
+from replan.state.conversation.summary import is_due_after
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import TRIES, RunSettings
 from replan.state.results import UnreadableReply

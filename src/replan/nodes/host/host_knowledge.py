@@ -2,8 +2,8 @@
 
 from functools import partial
 
+from replan.base.errors import LimitReachedError
 from replan.base.langgraph_inside.tasks import with_handlers
-from replan.errors import LimitReachedError
 from replan.knowledge.search import Search
 from replan.nodes.host.host_call import HostCall
 from replan.specialists.services import HOST

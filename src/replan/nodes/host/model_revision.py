@@ -12,7 +12,7 @@ from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.merging import matched, merge_revision
 from replan.plan.model import PlanStep, TaskPlan
-from replan.replies.readings import Reading
+from replan.prompts.replies.readings import Reading
 from replan.specialists.services import Services
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.team import refusal_text, refusals_of

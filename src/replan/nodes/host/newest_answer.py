@@ -7,7 +7,7 @@ from typing import TypeVar
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.log.run_log import RunLog
 from replan.state.person.reviews import interrupt_about, schema_of
 from replan.state.questions import Question

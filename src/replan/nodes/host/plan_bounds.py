@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from replan.errors import Mistake, PlanDocumentError
+from replan.base.errors import Mistake, PlanDocumentError
 from replan.nodes.host.plan_texts import (
     new_plan_of_model,
     read_plan,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from replan.replies.body_stream import BodyStream, Gate
+from replan.prompts.replies.body_stream import BodyStream, Gate
 
 _STEP_BEGINS = re.compile(r"^(?:[-*+]|\d{1,4}[.)])[ \t]+\[", re.MULTILINE)
 """A line of the list of steps: the step before it is complete."""

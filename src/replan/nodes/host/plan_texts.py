@@ -11,7 +11,7 @@ from replan.plan.markdown.document import PlanDocument, refresh_content, too_lar
 from replan.plan.markdown.rendering import render
 from replan.plan.merging import as_new_plan, without_steps
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.replies.readings import SHORTER, Reading, read_answer
+from replan.prompts.replies.readings import SHORTER, Reading, read_answer
 from replan.specialists.services import Services
 from replan.state.team import SpecialistCard, find_specialist, refusal_text, refusals_of
 

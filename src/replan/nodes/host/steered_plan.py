@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from replan.errors import InputError, PlanConflictError
-from replan.events.emitter import Emitter
-from replan.events.types import PlanParseWarning, PlanUpdated
+from replan.base.errors import InputError, PlanConflictError
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import PlanParseWarning, PlanUpdated
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.nodes.host.approvals import BY_PERSON, changed_by_person

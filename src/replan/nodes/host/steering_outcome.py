@@ -2,8 +2,8 @@
 
 from typing import Any, Literal
 
-from replan.events.emitter import Emitter
-from replan.events.types import RunSteered
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import RunSteered
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.ports.run_context import here

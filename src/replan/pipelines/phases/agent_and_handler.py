@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from replan.errors import ConfigurationError, PhaseError
+from replan.base.errors import ConfigurationError, PhaseError
 from replan.pipelines.host_utils import AIAdapter, host_utils, in_phase
 from replan.pipelines.phases.suggestions import (
     check_suggestion,

@@ -4,8 +4,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
-from replan.errors import PhaseError, ThreadError
-from replan.events.types import PhaseEntered
+from replan.base.errors import PhaseError, ThreadError
+from replan.log.events.types import PhaseEntered
 from replan.pipelines.task import Task
 from replan.state.pipeline.thread_paths import require_sub_thread
 from replan.state.pipeline.threads import Thread

@@ -4,8 +4,8 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from replan.base.errors import PhaseError, ThreadError
 from replan.base.texts.storable import storable_text
-from replan.errors import PhaseError, ThreadError
 from replan.pipelines.messages import message_in
 from replan.pipelines.phases.suggestions import SUGGESTION, check_suggestion, suggested_phase
 from replan.pipelines.response import UPDATE, Response

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from typing import Literal, Self
 
+from replan.base.errors import ConfigurationError, PhaseError
 from replan.base.texts.storable import storable_text
-from replan.errors import ConfigurationError, PhaseError
 from replan.pipelines.messages import (
     add_message,
     change_message,

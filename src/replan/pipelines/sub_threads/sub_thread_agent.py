@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from langgraph.errors import GraphDrained
 
-from replan.errors import PhaseError
-from replan.failures import describe
+from replan.base.errors import PhaseError
+from replan.base.failures import describe
 from replan.pipelines.host_utils import in_phase
 from replan.pipelines.phases.agent_and_handler import BaseAgent
 from replan.pipelines.phases.suggestions import (

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from replan.errors import ConfigurationError, PhaseError
-from replan.events.types import PlaceholderShown
+from replan.base.errors import ConfigurationError, PhaseError
+from replan.log.events.types import PlaceholderShown
 from replan.pipelines.messages import add_message, message_in, newest_bot_message
 from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.pipelines.phases.suggestions import round_of, thread_of

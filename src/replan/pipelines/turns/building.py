@@ -12,7 +12,7 @@ from weakref import WeakSet
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from replan.errors import ConfigurationError
+from replan.base.errors import ConfigurationError
 from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.pipelines.sub_threads.sub_thread_handlers import sub_thread_agent_of

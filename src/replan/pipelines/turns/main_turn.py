@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 from langgraph.errors import GraphDrained
 from pydantic import ValidationError
 
+from replan.base.errors import LimitReachedError, PhaseError, StaleThreadError, ThreadError
+from replan.base.failures import describe
 from replan.base.texts.storable import storable_text
 from replan.base.values import restored
-from replan.errors import LimitReachedError, PhaseError, StaleThreadError, ThreadError
-from replan.events.types import PlaceholderShown
-from replan.failures import describe
+from replan.log.events.types import PlaceholderShown
 from replan.pipelines.host_utils import HostUtils, using_host_utils
 from replan.pipelines.messages import (
     add_message,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
+from replan.base.errors import Mistake, PlanDocumentError
 from replan.base.texts.bounds import PLAN, Bounds, excess_of
 from replan.base.texts.storable import first_unwritable, whole_characters
-from replan.errors import Mistake, PlanDocumentError
 from replan.plan.markdown.reading import Reading, mistake_at, read_document, step_of
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.title import UnplacedMistake

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, takewhile
 
+from replan.base.errors import Mistake
 from replan.base.texts.bounds import MOST_DEPENDENCIES
-from replan.errors import Mistake
 from replan.plan.encoding import decode
 from replan.plan.markdown.body import key_phrase, read_body
 from replan.plan.markdown.lines import Line, split_lines, usual_line_end

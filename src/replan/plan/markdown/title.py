@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.base.errors import Mistake
 from replan.base.texts.bounds import STEP_ATTRIBUTES, STEP_LINE
-from replan.errors import Mistake
 from replan.plan.encoding import NAME, decode, encode_name, encode_to_fit
 from replan.plan.model import PlanStep
 from replan.plan.option_table import (

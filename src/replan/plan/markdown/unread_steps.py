@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
-from replan.errors import Mistake
+from replan.base.errors import Mistake
 from replan.plan.encoding import NAME
 from replan.plan.markdown.lines import indent_of, is_blank
 from replan.plan.markdown.outline import DETAIL_INDENT, Item, Outline, is_like_item, is_rule

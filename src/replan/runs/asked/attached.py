@@ -4,7 +4,7 @@ import base64
 from mimetypes import guess_type
 from typing import Any
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 
 LONGEST_TEXT = 200_000
 """Characters of a text; larger files belong into a folder that the specialists may read."""

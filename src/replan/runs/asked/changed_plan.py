@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
 from replan.specialists.services import Services

@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.specialists.steps.step_record import ANSWERS

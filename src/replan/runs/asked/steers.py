@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from replan.errors import InputError, PlanConflictError
-from replan.events.types import RunSteered
+from replan.base.errors import InputError, PlanConflictError
+from replan.log.events.types import RunSteered
 from replan.log.kept_events import entry_of, events_of
 from replan.log.report import RunReport
 from replan.log.rows import STEERS, Request

@@ -12,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from replan.base.langgraph_inside.tasks import inherited_config
 from replan.ports.tool_provider import ToolProvider
-from replan.replies.shape import Shape
+from replan.prompts.replies.shape import Shape
 from replan.state.input_guard import InputGuard
 from replan.state.limits import RunSettings
 from replan.state.team import SpecialistCard

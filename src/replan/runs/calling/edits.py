@@ -15,7 +15,7 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.types import Overwrite, StateUpdate
 from pydantic import JsonValue
 
-from replan.errors import PlanDocumentError
+from replan.base.errors import PlanDocumentError
 from replan.log.run_log import RunLog
 from replan.log.whole_results import RESULTS, whole_results
 from replan.plan.markdown.rendering import render

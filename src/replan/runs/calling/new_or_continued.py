@@ -18,9 +18,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
 from langgraph.types import Command, Interrupt, StateSnapshot
 
+from replan.base.errors import InputError
 from replan.base.langgraph_inside.tasks import inherited_config
 from replan.base.texts.storable import unstorable
-from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.nodes.host.handed_plan import NOTHING_TO_DO
 from replan.nodes.host.new_settings import changed_settings

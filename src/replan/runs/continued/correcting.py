@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from langgraph.types import StateSnapshot
 
-from replan.errors import InputError
-from replan.events.types import Event, PlanUpdated, RunCorrected, StepsInvalidated
+from replan.base.errors import InputError
+from replan.log.events.types import Event, PlanUpdated, RunCorrected, StepsInvalidated
 from replan.log.report import RunReport
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import ACTED, DOUBTED, RunLog

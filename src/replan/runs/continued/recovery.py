@@ -10,9 +10,9 @@ from typing import Any, Generic, Literal, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from replan.errors import InputError, ThreadBusyError
-from replan.events.types import Event, RunStopped
-from replan.failures import describe
+from replan.base.errors import InputError, ThreadBusyError
+from replan.base.failures import describe
+from replan.log.events.types import Event, RunStopped
 from replan.log.labels import SESSION, VERSION
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.ports.storage import Storage

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 
+from replan.base.errors import InputError
 from replan.base.texts.storable import storable_text
-from replan.errors import InputError
 from replan.runs.asked.steers import settle_missed
 from replan.runs.calling.compiled import Graph, is_served, loosened
 from replan.runs.calling.new_or_continued import began_otherwise

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from replan.events.trace import RUN
-from replan.events.types import (
+from replan.log.events.trace import RUN
+from replan.log.events.types import (
     Event,
     FeedbackGenerated,
     RunResumed,

@@ -9,16 +9,16 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from replan.errors import StorageError
-from replan.events.announcement import Announcement
-from replan.events.types import (
+from replan.base.errors import StorageError
+from replan.log.calls import Calls
+from replan.log.events.announcement import Announcement
+from replan.log.events.types import (
     AnswerToken,
     Event,
     RunResumed,
     SpecialistToken,
     TaskCompleted,
 )
-from replan.log.calls import Calls
 from replan.log.fold import Counts
 from replan.log.kept_events import EventTexts, entry_of, event_of, events_of
 from replan.log.rows import Append, EventBatch, KeptText, LoggedEvent, NewRow, Rows

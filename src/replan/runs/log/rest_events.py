@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from replan.events.announcement import Announcement
-from replan.events.emitter import RunHooks
-from replan.events.trace import RUN
-from replan.events.types import BaseEvent, Event, RunResumed, RunSteered, RunStopped
-from replan.failures import describe
+from replan.base.failures import describe
+from replan.log.events.announcement import Announcement
+from replan.log.events.emitter import RunHooks
+from replan.log.events.trace import RUN
+from replan.log.events.types import BaseEvent, Event, RunResumed, RunSteered, RunStopped
 from replan.log.rows import EventBatch, Request
 from replan.ports.steering import facts_of
 from replan.runs.log.event_log import EventLog

@@ -9,12 +9,12 @@ from typing import Any, cast, get_args
 
 from pydantic import JsonValue, ValidationError
 
+from replan.base.declared.fields import field_path
+from replan.base.errors import InputError
 from replan.base.secrets.masking import without_secrets
 from replan.base.values import Value, fields_in, mapped, restored_strictly
-from replan.declared.fields import field_path
-from replan.errors import InputError
-from replan.events.types import Event
 from replan.log.amounts import Spending
+from replan.log.events.types import Event
 from replan.runs.reports import WholeReport
 
 FORMAT = "replan run"

@@ -10,8 +10,8 @@ from typing import Any, cast
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import PregelTask, StateSnapshot
 
+from replan.base.errors import InputError
 from replan.base.langgraph_inside.tasks import task_around
-from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.runs.asked.asks import seats_of
 from replan.runs.calling.compiled import Graph, services_in

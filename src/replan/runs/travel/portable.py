@@ -12,8 +12,8 @@ from typing import Any, Literal, Self, cast, get_args
 from langgraph.types import Command, Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
+from replan.base.errors import InputError, ThreadBusyError
 from replan.base.values import Value, fields_in, restored_strictly
-from replan.errors import InputError, ThreadBusyError
 from replan.graph.branches import specialist_node
 from replan.log.labels import checked_labels
 from replan.log.run_log import RunLog, RunRows

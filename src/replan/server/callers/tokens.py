@@ -10,11 +10,11 @@ from typing import Self, cast
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
+from replan.base.declared.mistakes import mistakes_in
+from replan.base.declared.yaml_source import read_yaml
+from replan.base.errors import ConfigurationError, InputError
 from replan.base.secrets.sources import learn_values
 from replan.base.values import Value
-from replan.declared.mistakes import mistakes_in
-from replan.declared.yaml_source import read_yaml
-from replan.errors import ConfigurationError, InputError
 from replan.server.callers.identity import Allowance, Identity, PlainName, Role
 from replan.server.callers.jwt_tokens import JwtEntry, Provider
 

@@ -32,8 +32,8 @@ from a2a.utils.task import (
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
-from replan.errors import ReplanError
-from replan.events import types as events
+from replan.base.errors import ReplanError
+from replan.log.events import types as events
 from replan.log.labels import TEAM, TENANT
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord

@@ -29,7 +29,7 @@ from google.protobuf.json_format import MessageToJson
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import JsonValue, ValidationError
 
-from replan.errors import ReplanError
+from replan.base.errors import ReplanError
 from replan.log.report import RunReport
 from replan.runs.asked.attached import block_of
 from replan.runs.asked.pending import PendingQuestion

@@ -13,7 +13,7 @@ from ag_ui.encoder import EventEncoder
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
-from replan.errors import InputError, ReplanError
+from replan.base.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.doors.ag_ui_events import Course, interrupt_of, state_of
 from replan.server.doors.chat_wire import ChatMessage

@@ -7,8 +7,8 @@ from typing import Any
 from ag_ui import core as ag_ui
 
 from replan.base.values import json_text
-from replan.events import types as events
 from replan.log.apply import apply
+from replan.log.events import types as events
 from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.runs.asked.pending import PendingQuestion

@@ -9,10 +9,10 @@ from openai.types import Model
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
-from replan.errors import InputError
-from replan.memory.conversation import client_instructions
+from replan.base.errors import InputError
 from replan.server.api_model import ApiModel
 from replan.server.problems import RefusedError, bad_field, retry_headers
+from replan.state.conversation.conversation import client_instructions
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {"no_token": "invalid_api_key", "used_up": "insufficient_quota"}

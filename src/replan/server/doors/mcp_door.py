@@ -22,7 +22,7 @@ from mcp_types.version import is_version_at_least
 from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from replan.errors import InputError, ReplanError
+from replan.base.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.bodies import MOST_ANSWERS
 from replan.server.callers.identity import Identity, check_role

@@ -16,8 +16,8 @@ from openai.types.chat.chat_completion import Choice
 from openai.types.chat.chat_completion_chunk import Choice as Delta, ChoiceDelta
 from pydantic import JsonValue
 
-from replan.errors import ReplanError
-from replan.events.types import AnswerReset, AnswerToken
+from replan.base.errors import ReplanError
+from replan.log.events.types import AnswerReset, AnswerToken
 from replan.log.report import RunReport
 from replan.server.doors.chat_wire import ChatBody, ChatMessage, comparable, openai_error
 from replan.server.exchange import Begun, Ended, Exchange, Names

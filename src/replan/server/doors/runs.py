@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from replan.errors import ReplanError, mistake
+from replan.base.errors import ReplanError, mistake
 from replan.log.kept_events import events_of
 from replan.log.labels import OWN_LABELS, PRIORITY, TEAM, TENANT, checked_labels
 from replan.ports.run_book import RunRecord

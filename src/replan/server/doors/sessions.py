@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from fastapi import Query
 from starlette.responses import Response
 
-from replan.errors import ContextError, InputError, Mistake, ReplanError
+from replan.base.errors import ContextError, InputError, Mistake, ReplanError
 from replan.ports.session_store import HistoryPage, SessionKey
 from replan.server.bodies import MOST_ANSWERS, NAME
 from replan.server.callers.identity import Identity, check_role

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 from starlette.responses import PlainTextResponse, Response
 
 from replan.log.labels import TEAM
-from replan.replies.shape import Shape
+from replan.prompts.replies.shape import Shape
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import Health, Specialist, Team, TeamList
 from replan.server.served_teams import team_services

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self, Unpack
 
+from replan.base.errors import InputError, ReplanError, UsageError
+from replan.base.failures import describe
 from replan.base.texts.storable import unstorable
-from replan.errors import InputError, ReplanError, UsageError
-from replan.events.types import Event
-from replan.failures import describe
+from replan.log.events.types import Event
 from replan.ports.agent import Agent, TurnOptions, UserInput
 from replan.ports.ownership import unowned
 from replan.ports.session_store import (

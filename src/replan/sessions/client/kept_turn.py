@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue, computed_field
 
+from replan.base.errors import InputError
 from replan.base.values import Value
-from replan.errors import InputError
 from replan.ports.agent import UserInput
 from replan.ports.session_store import (
     AGENT,

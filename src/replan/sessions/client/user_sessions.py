@@ -7,7 +7,7 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Any, Self, cast
 
-from replan.errors import InputError, SessionBusyError, SessionConflictError, ThreadBusyError
+from replan.base.errors import InputError, SessionBusyError, SessionConflictError, ThreadBusyError
 from replan.ports.session_store import (
     ContextStore,
     HistoryPage,

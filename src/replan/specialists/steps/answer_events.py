@@ -5,12 +5,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.base.errors import InputError
 from replan.base.secrets.known import MASK
 from replan.base.texts.storable import storable_text
 from replan.base.values import text_or_json
-from replan.errors import InputError
-from replan.events.emitter import Emitter
-from replan.events.types import AnswerAction, AnswerReceived
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import AnswerAction, AnswerReceived
 from replan.log.run_log import RunLog
 from replan.ports.ask_user import path_of_step
 from replan.ports.run_context import here

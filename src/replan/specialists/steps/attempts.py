@@ -18,6 +18,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
+from replan.base.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
+from replan.base.failures import describe, is_busy, is_transient, own_traceback
 from replan.base.langgraph_inside.tasks import (
     answers_to_interrupts,
     config_inside,
@@ -27,11 +29,9 @@ from replan.base.langgraph_inside.tasks import (
     with_handlers,
 )
 from replan.base.secrets.masking import with_masked_traceback, without_secrets
-from replan.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
-from replan.events.calls import CallReporter
-from replan.events.emitter import Emitter
-from replan.events.types import LimitReached, SpecialistToken
-from replan.failures import describe, is_busy, is_transient, own_traceback
+from replan.log.events.calls import CallReporter
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import LimitReached, SpecialistToken
 from replan.log.rows import LedgerEntry
 from replan.log.transcript import Transcript
 from replan.models.reply_end import end_of

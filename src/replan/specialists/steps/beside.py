@@ -12,7 +12,7 @@ from typing import Any, cast
 from langgraph.errors import GraphInterrupt
 
 from replan.base.langgraph_inside.tasks import as_node
-from replan.events.types import StepsRouted
+from replan.log.events.types import StepsRouted
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.order import run_order
 from replan.specialists.steps.board import Board

@@ -31,10 +31,10 @@ from replan.base.langgraph_inside.tasks import can_read_state, read_state as rea
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_results
-from replan.memory.conversation import MemoryPolicy, Seen, resolved, visible_messages
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.run_context import here
 from replan.specialists.steps.on_record import RecordedResults
+from replan.state.conversation.conversation import MemoryPolicy, Seen, resolved, visible_messages
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions

@@ -3,8 +3,8 @@
 from langchain_core.messages import AIMessage
 from pydantic import JsonValue
 
-from replan.errors import InDoubtError, QuestionError
-from replan.failures import describe
+from replan.base.errors import InDoubtError, QuestionError
+from replan.base.failures import describe
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import ACTED, DOUBTED
 from replan.specialists.steps.on_record import done_before, left_in_doubt

@@ -17,8 +17,8 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 
 from replan.base.langgraph_inside.tasks import as_node, bounds_in
-from replan.events.emitter import Emitter
-from replan.events.types import EarlyStepDropped
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import EarlyStepDropped
 from replan.plan.model import PlanStep, TaskPlan
 from replan.specialists.services import Services
 from replan.specialists.steps.beside import seated, seats_to_begin

@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from replan.base.values import restored
-from replan.events.types import InputRequested
+from replan.log.events.types import InputRequested
 from replan.log.run_log import TOLD
 from replan.specialists.steps.answer_events import report_answer
 from replan.specialists.steps.step_record import StepRecord

@@ -2,9 +2,9 @@
 
 from typing import Any, cast
 
-from replan.memory.conversation import MemoryPolicy, resolved
 from replan.plan.model import PlanStep
 from replan.specialists.services import Services
+from replan.state.conversation.conversation import MemoryPolicy, resolved
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.memory import MemoryOptions
 from replan.state.step_options import step_options

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.log.transcript import plain
 from replan.prompts.sections import within_budget
 from replan.specialists.steps.step_record import Asker, StepRecord

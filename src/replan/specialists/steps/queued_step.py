@@ -3,11 +3,11 @@
 from contextlib import ExitStack
 from typing import cast
 
+from replan.base.errors import StepElsewhereError
 from replan.base.values import adapter, restored
-from replan.errors import StepElsewhereError
-from replan.events.emitter import Emitter
-from replan.events.types import Event
-from replan.events.warnings import warnings_in
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import Event
+from replan.log.events.warnings import warnings_in
 from replan.models.spending.meter import Meter
 from replan.ports.ask_user import Waiting
 from replan.ports.elsewhere import StepJob, StepOutcome, StepQueue

@@ -8,19 +8,19 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from replan.base.errors import InputError, QuestionError
+from replan.base.failures import describe
 from replan.base.texts.storable import storable, storable_text
 from replan.base.values import restored
-from replan.errors import InputError, QuestionError
-from replan.events.announcement import Announcement
-from replan.events.emitter import Emitter
-from replan.events.types import (
+from replan.log.events.announcement import Announcement
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import (
     AttemptEnded,
     InputRequested,
     SpecialistCompleted,
     SpecialistInvoked,
     SpecialistRetried,
 )
-from replan.failures import describe
 from replan.log.rows import Attempt, LedgerEntry
 from replan.log.run_log import ACTED, RunLog
 from replan.log.transcript import ToolRun, Transcript

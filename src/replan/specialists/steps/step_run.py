@@ -9,9 +9,8 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
 from replan.base.langgraph_inside.tasks import is_checkpointed
-from replan.events.emitter import Emitter
-from replan.events.types import MemoryApplied, StepDeferred
-from replan.memory.conversation import Seen, resolved
+from replan.log.events.emitter import Emitter
+from replan.log.events.types import MemoryApplied, StepDeferred
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
 from replan.ports.run_context import here
@@ -21,6 +20,7 @@ from replan.specialists.steps.board import Board, Outcome
 from replan.specialists.steps.on_record import keys_in
 from replan.specialists.steps.own_memory import own_memory
 from replan.specialists.steps.step_record import StepRecord
+from replan.state.conversation.conversation import Seen, resolved
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question

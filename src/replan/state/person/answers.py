@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from pydantic import JsonValue, ValidationError
 
+from replan.base.errors import InputError
 from replan.base.secrets.masking import masked_beginning
 from replan.base.texts.bounds import ANSWER
 from replan.base.texts.storable import unstorable
 from replan.base.values import adapter
-from replan.errors import InputError
 from replan.plan.markdown.document import looks_like_plan
 from replan.state.person.reviews import answers_decided, is_review
 from replan.state.person.verdicts import read_verdict

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from replan.errors import InputError
+from replan.base.errors import InputError
 from replan.state.questions import Question
 
 PLAN = "run_plan"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, cast
 
-from replan.errors import SubThreadPathError
+from replan.base.errors import SubThreadPathError
 from replan.state.pipeline.threads import SUB_THREAD, Thread, ThreadMessage
 
 SubThreadPath = str | Mapping[str, Any]

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
+from replan.base.errors import ThreadError
+from replan.base.failures import reason_of
 from replan.base.values import fields_in, restored
-from replan.errors import ThreadError
-from replan.failures import reason_of
 from replan.state.pipeline.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
 from replan.state.questions import Question
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, PlainSerializer, PlainValidator
 
+from replan.base.errors import ThreadError
 from replan.base.texts.storable import DEEPEST, storable_text
 from replan.base.values import Value
-from replan.errors import ThreadError
 
 COMPLETED = "completed"
 """The phase in which a thread is done."""

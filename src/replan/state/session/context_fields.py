@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from replan.base.declared.mistakes import code_reason_fix
+from replan.base.errors import ContextError, Mistake, mistake
 from replan.base.texts.storable import DEEPEST, LARGEST, first_unwritable
 from replan.base.values import adapter
-from replan.declared.mistakes import code_reason_fix
-from replan.errors import ContextError, Mistake, mistake
 
 MOST_BYTES = 32_000_000
 """The size of a context at most, in bytes of its JSON, approximately."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from replan.declared.fields import Surroundings, field_error
-from replan.declared.part import Part, rule_error
-from replan.declared.references import name_in
+from replan.base.declared.fields import Surroundings, field_error
+from replan.base.declared.part import Part, rule_error
+from replan.base.declared.references import name_in
 from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard
 from replan.team.fields.given import is_left_alone, resolve, surroundings_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from replan.ports.specialist_port import SpecialistPort
-    from replan.replies.shape import Shape
+    from replan.prompts.replies.shape import Shape
     from replan.state.results import ExecutionContext
 
 _REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
@@ -62,7 +62,7 @@ def tool(value: object, info: ValidationInfo) -> object:
 
 def output_type(value: object, info: ValidationInfo) -> object:
     """Take a type that pydantic knows a JSON schema of, or in a file its name."""
-    from replan.replies.shape import Shape  # noqa: PLC0415 - few teams have some
+    from replan.prompts.replies.shape import Shape  # noqa: PLC0415 - few teams have some
 
     around = surroundings_of(info)
     resolved = resolve(value, around)
@@ -101,7 +101,7 @@ def pipeline(value: object, info: ValidationInfo) -> object:
 
 
 def callback(value: object, info: ValidationInfo) -> object:
-    from replan.events import callbacks  # noqa: PLC0415 - few teams have some
+    from replan.log.events import callbacks  # noqa: PLC0415 - few teams have some
 
     resolved = resolve(value, surroundings_of(info))
     if isinstance(resolved, type):
@@ -188,6 +188,6 @@ class Typed(Part):
     @property
     def shape(self) -> "Shape | None":
         """The type as what it is asked for and read with."""
-        from replan.replies.shape import Shape  # noqa: PLC0415 - a team is light
+        from replan.prompts.replies.shape import Shape  # noqa: PLC0415 - a team is light
 
         return None if self.output_type is None else Shape(self.output_type)

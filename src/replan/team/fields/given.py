@@ -7,8 +7,8 @@ from typing import cast
 
 from pydantic import ValidationInfo
 
-from replan.declared.fields import Surroundings, field_error
-from replan.declared.references import import_object, stand_in
+from replan.base.declared.fields import Surroundings, field_error
+from replan.base.declared.references import import_object, stand_in
 from replan.ports.built_in import comes_with_replan
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import FlagOrNames, Row
-from replan.declared.part import rule_error
+from replan.base.declared.fields import FlagOrNames, Row
+from replan.base.declared.part import rule_error
 from replan.state.team import SpecialistCard
 from replan.team.chats import Chats
 from replan.team.fields.code import Tool
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from replan.ports.specialist_port import SpecialistPort
-    from replan.replies.shape import Shape
+    from replan.prompts.replies.shape import Shape
     from replan.specialists.prompted import PromptedSpecialist
     from replan.state.results import ExecutionContext
 

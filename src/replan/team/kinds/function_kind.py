@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 from pydantic_core import InitErrorDetails
 
-from replan.declared.part import rule_error
+from replan.base.declared.part import rule_error
 from replan.team.chats import Chats
 from replan.team.fields.code import StepFunction
 from replan.team.kinds.member import Giving

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
-from replan.declared.fields import Surroundings, field_error
-from replan.errors import JobFileError
+from replan.base.declared.fields import Surroundings, field_error
+from replan.base.errors import JobFileError
 from replan.team.chats import Chats
 from replan.team.fields.models import Model
 from replan.team.kinds.member import Member

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from replan.declared.fields import FlagOrNames, Row
-from replan.declared.part import Part
+from replan.base.declared.fields import FlagOrNames, Row
+from replan.base.declared.part import Part
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
 from replan.state.memory import MemoryOptions

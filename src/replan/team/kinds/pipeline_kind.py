@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from replan.declared.fields import Surroundings
-from replan.errors import ConfigurationError
+from replan.base.declared.fields import Surroundings
+from replan.base.errors import ConfigurationError
 from replan.team.chats import Chats
 from replan.team.fields.code import PipelineAgent
 from replan.team.fields.models import Model

@@ -5,7 +5,7 @@ from os.path import normpath
 
 from pydantic import JsonValue
 
-from replan.errors import RetrievalError
+from replan.base.errors import RetrievalError
 from replan.knowledge.folder import FolderRetriever
 from replan.views.cells import counted, one_line
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from replan.errors import Refusal
+from replan.base.errors import Refusal
 from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import blocked_steps, skippable_steps
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value

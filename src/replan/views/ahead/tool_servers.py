@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from replan.base.errors import ConfigurationError, ToolServerError
 from replan.base.own_loop import run_in_own_loop
 from replan.base.values import Value
-from replan.errors import ConfigurationError, ToolServerError
 from replan.ports.tool_provider import (
     SelectiveToolProvider,
     ToolDefinition,

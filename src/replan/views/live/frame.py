@@ -8,7 +8,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from replan.events import types as events
+from replan.log.events import types as events
 from replan.log.report import RunReport
 from replan.log.step_reports import WAITING, WORDS, StepReport, awaited
 from replan.plan.model import StepStatus

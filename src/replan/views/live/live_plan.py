@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from replan.events.types import Event, TaskCompleted
+from replan.log.events.types import Event, TaskCompleted
 from replan.log.report import RunReport
 from replan.views.cells import wrapped
 from replan.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from replan.base.secrets.masking import without_secrets
-from replan.events import types as events
-from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
-from replan.events.warnings import warnings_in
+from replan.log.events import types as events
+from replan.log.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
+from replan.log.events.warnings import warnings_in
 from replan.log.report import RunReport
 from replan.state.person.verdicts import problem_in
 from replan.views.call_lines import call_line

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from replan.base.texts.signs import harmless
-from replan.events import types as events
+from replan.log.events import types as events
 from replan.log.report import RunReport
 from replan.log.step_reports import awaited
 from replan.plan.model import PlanStep

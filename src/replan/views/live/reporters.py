@@ -8,7 +8,7 @@ from typing import TextIO
 
 from pydantic_core import PydanticSerializationError
 
-from replan.events.types import Event, TaskCompleted
+from replan.log.events.types import Event, TaskCompleted
 from replan.log.report import RunReport
 from replan.state.questions import Question
 from replan.views.live.plain import Lines

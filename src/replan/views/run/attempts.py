@@ -5,7 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from replan.base.texts.signs import harmless
-from replan.events.types import (
+from replan.log.calls import calls_of
+from replan.log.events.types import (
     AnswerReceived,
     Event,
     MemorySummary,
@@ -13,7 +14,6 @@ from replan.events.types import (
     ModelCompleted,
     ModelInvoked,
 )
-from replan.log.calls import calls_of
 from replan.log.kept_events import prompt_of, reply_of, with_whole_texts
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport

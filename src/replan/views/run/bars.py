@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from replan.events.types import ToolCompleted
 from replan.log.calls import Calls, calls_of
+from replan.log.events.types import ToolCompleted
 from replan.log.fold import Pause
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport

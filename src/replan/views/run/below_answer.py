@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable
 from pathlib import Path
 
-from replan.events.types import TaskCompleted
+from replan.log.events.types import TaskCompleted
 from replan.log.report import RunReport
 from replan.state.results import Artifact
 from replan.state.usage import TokenCount

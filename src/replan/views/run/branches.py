@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from replan.events.types import (
+from replan.log.calls import Calls, calls_of
+from replan.log.events.types import (
     Event,
     MemorySummary,
     ModelCompleted,
@@ -12,7 +13,6 @@ from replan.events.types import (
     ToolCompleted,
     ToolInvoked,
 )
-from replan.log.calls import Calls, calls_of
 from replan.log.kept_events import prompt_of, with_whole_texts
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from replan.base.values import fields_in, text_or_json
-from replan.events.types import (
+from replan.log.events.types import (
     AnswerReceived,
     ApprovalRequested,
     InputRequested,

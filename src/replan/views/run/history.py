@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.errors import InputError
 from replan.base.values import json_text, text_or_json
-from replan.errors import InputError
-from replan.events import types as events
+from replan.log.events import types as events
 from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import Reported, why_ended
 from replan.log.report import RunReport

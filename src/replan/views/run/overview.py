@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from replan.errors import LimitReachedError
-from replan.events.types import (
+from replan.base.errors import LimitReachedError
+from replan.log.calls import Calls, calls_of
+from replan.log.events.types import (
     ToolCompleted,
     ToolInvoked,
 )
-from replan.log.calls import Calls, calls_of
 from replan.log.fold import Anomalies, HostCall
 from replan.log.report import RunReport
 from replan.log.step_reports import CUT_OFF, EARLY, WAITING, WORDS, AttemptReport, StepReport

@@ -8,6 +8,7 @@ from pydantic import SecretStr
 from cases import cases_of
 from counting import calls
 from replan import Host, Specialist, Team, build_graph, open_storage
+from replan.base.failures import describe
 from replan.base.secrets.known import KNOWN, MOST
 from replan.base.secrets.sources import (
     holds_secret,
@@ -17,7 +18,6 @@ from replan.base.secrets.sources import (
     learn_values,
 )
 from replan.errors import InputError
-from replan.failures import describe
 from replan.testing import ScriptedModel
 
 CASES = cases_of(__file__)

@@ -16,6 +16,7 @@ from replan.base.texts.bounds import (
     STEP_LINE,
     TABLE_COLUMNS,
 )
+from replan.cli.user_files.plan_text import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
 from replan.knowledge.read_files import passages_in
 from replan.nodes.host.plan_texts import read_plan
@@ -23,12 +24,11 @@ from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import fingerprint
 from replan.ports.run_context import Folders, using
-from replan.replies.body_stream import BodyStream
-from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
+from replan.prompts.replies.body_stream import BodyStream
+from replan.prompts.replies.readings import read_answer, read_feedback, read_specialist, read_think
 from replan.state.person.answers import read_decision
 from replan.state.team import SpecialistCard
 from replan.team.team_file import read_team_file
-from replan.user_files.plan_text import read_plan_text
 from replan_local import data_analyst
 from replan_local.answer_table import tables_in
 from replan_local.expressions import calculated

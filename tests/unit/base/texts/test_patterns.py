@@ -21,7 +21,7 @@ _PARTS = 4  # of the patterns, so that no test takes long
 _READS = {
     "replan.plan.markdown.overlooked._": (2_000, None),
     "replan.models.reply_end._REPEATED": (200, ("fullmatch",)),
-    "replan.replies.body_stream._END": (200, ("search",)),
+    "replan.prompts.replies.body_stream._END": (200, ("search",)),
     "replan.jobs.extraction.answers._AFTER": (40, ("sub",)),
     "replan.jobs.extraction.numbers._APPROXIMATE['between']": (40, ("match",)),
     "replan_local.host.progress._DID_YOU_MEAN": (1_000, ("search",)),

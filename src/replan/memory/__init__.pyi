@@ -1,8 +1,0 @@
-# The public names: `__init__.py` loads each from the module that it is imported from here.
-from replan.memory.facts import Fact as Fact
-from replan.runs.summaries import (
-    read_summary as read_summary,
-    reset_summary as reset_summary,
-    summarise as summarise,
-)
-from replan.state.memory import Summary as Summary
