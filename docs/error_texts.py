@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-import replan.errors
+import replan
+import replan.base.errors as replan_errors
 from replan.server.problems import RefusedError
 
-SOURCE = Path(replan.errors.__file__).parent
+SOURCE = Path(replan.__file__).parent
 LEFT = "..."
 CODE = re.compile(r"[a-z]+(_[a-z]+)*")
 # What is filled in later; `{en: ...}` is a text that people write.
@@ -20,8 +21,8 @@ PLACE = re.compile(r"\{\w+\}")
 READ = ("args", "problem", "reason", "detail", "fix")
 KINDS = {
     name: kind
-    for name, kind in {**vars(replan.errors), RefusedError.__name__: RefusedError}.items()
-    if inspect.isclass(kind) and issubclass(kind, replan.errors.ReplanError) and name[0] != "_"
+    for name, kind in {**vars(replan_errors), RefusedError.__name__: RefusedError}.items()
+    if inspect.isclass(kind) and issubclass(kind, replan_errors.ReplanError) and name[0] != "_"
 }
 MISTAKES = "mistakes"
 LEAST = 8

@@ -12,6 +12,8 @@ import pytest
 
 import replan
 import replan.assembly
+import replan.base.errors
+import replan.log.events.types
 from cases import read_page
 from replan.base.public_names import PACKAGES
 from replan.team.file_team import DEFAULT_TEAM
@@ -52,6 +54,20 @@ def test_what_can_be_called_on_a_public_class_says_what_it_does(package):
         and (inspect.isfunction(member) or isinstance(member, property))
         and not member.__doc__
     ] == []
+
+
+@pytest.mark.parametrize("room", ["errors", "events"])
+def test_every_event_and_every_error_has_a_public_name(room):
+    public = import_module(f"replan.{room}")
+    for name in public.__all__:
+        assert getattr(public, name) is not None
+    inner = {"errors": replan.base.errors, "events": replan.log.events.types}[room]
+    classes = {
+        name
+        for name, value in vars(inner).items()
+        if inspect.isclass(value) and value.__module__ in {inner.__name__, public.__name__}
+    }
+    assert {each for each in classes if not each.startswith("_")} == set(public.__all__) - {"Event"}
 
 
 def test_the_version_is_that_of_the_installed_package(tmp_path, monkeypatch):

@@ -21,8 +21,8 @@ PACKAGES = (
     "replan.sessions",
     "replan.state",
 )
-"""The packages whose names are promised, beside `replan.errors`, `replan.plan`, `replan.events`
-and `replan.testing`."""
+"""The packages whose names are promised, beside `replan.plan`, `replan.testing`, and every error
+and event of `replan.errors` and `replan.events`."""
 
 
 def names_of(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

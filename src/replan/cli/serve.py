@@ -1,7 +1,6 @@
 """`replan serve`: teams behind HTTP."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -28,8 +27,9 @@ def serve(
     """Serve teams over HTTP until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
     with needs_extra("serve", "server"):
         from replan.server.serving import ServeOptions, serve as serve_teams
+    open_queue = None
     if queue:
         with needs_extra("serve --queue", "queue"):
-            import_module("replan.workers.queue")
-    wanted = ServeOptions(teams=teams or [], queue=queue, **serving.options)
+            from replan.cli.shared.served_queue import open_served_queue as open_queue
+    wanted = ServeOptions(teams=teams or [], open_queue=open_queue, **serving.options)
     serve_teams(wanted, lambda text: typer.echo(text, err=True))

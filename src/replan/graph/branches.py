@@ -17,6 +17,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.questions import Decision, Question
 from replan.state.results import FeedbackResult, TaskComplexity, ThinkingResult
 from replan.state.rules import open_questions
+from replan.state.team import specialist_node
 
 
 class Thought(TypedDict, total=False):
@@ -88,7 +89,3 @@ def is_summary_due(state: EnhancedState, update: EnhancedState, host: HostPrompt
 
 def _next_node(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:
     return "plan_update" if judged is not None and judged.should_continue else "final_answer"
-
-
-def specialist_node(name: str) -> str:
-    return f"specialist_{name}"

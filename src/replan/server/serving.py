@@ -11,7 +11,6 @@ from replan.assembly.graphs import AnyTeam, Graph, build_graph
 from replan.base.errors import ConfigurationError
 from replan.base.own_loop import run_in_own_loop, until_signalled
 from replan.ports.storage import Storage
-from replan.runs.service import Runtime
 
 try:
     from replan.server.app import Part, open_application
@@ -35,6 +34,10 @@ _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what is compared with, not bound
 
 OpenPages = Callable[[ServedTeams, int], AbstractAsyncContextManager[Part]]
 """Opens the routes of the page for the teams of a server on a port."""
+
+
+OpenQueue = Callable[[str, Mapping[str, TeamFile]], AbstractAsyncContextManager[Queueing]]
+"""Opens the queue of a storage, in which the runs of these versions of the teams wait."""
 
 
 class Address(NamedTuple):
@@ -113,7 +116,8 @@ class ServeOptions:
     names: Sequence[str] = ()  # further names by which the server may be called
     tokens: Path | None = None
     grace: float = 10.0
-    queue: bool = False  # whether workers do the runs
+    # Opens the queue in which the runs wait, where workers do them.
+    open_queue: OpenQueue | None = None
 
 
 def serve(wanted: ServeOptions, say: Callable[[str], None]) -> None:
@@ -130,9 +134,8 @@ async def _run_server(wanted: ServeOptions, say: Callable[[str], None]) -> None:
     tokens = wanted.tokens or wanted.environment.get(TOKEN) or None
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
     async with AsyncExitStack() as stack:
-        queue = (
-            await stack.enter_async_context(_open_queueing(wanted, named)) if wanted.queue else None
-        )
+        opening = wanted.open_queue and wanted.open_queue(wanted.storage, named)
+        queue = await stack.enter_async_context(opening) if opening else None
         storage = await stack.enter_async_context(kept)
         teams = {name: graph_of(team_file, storage) for name, team_file in named.items()}
         opened = open_server(
@@ -148,33 +151,6 @@ async def _run_server(wanted: ServeOptions, say: Callable[[str], None]) -> None:
         async with opened as address:
             say(_greeting(wanted, [*teams], address))
             await until_signalled()
-
-
-@asynccontextmanager
-async def _open_queueing(
-    wanted: ServeOptions, teams: Mapping[str, TeamFile]
-) -> AsyncGenerator[Queueing]:
-    """Open the queue of the storage, in which the runs of these versions of the teams wait."""
-    # An extra of its own.
-    from replan.workers.queue import open_queue  # noqa: PLC0415
-    from replan.workers.queued_runtime import open_queued_runtime  # noqa: PLC0415
-    from replan.workers.versions import check_published, version_of  # noqa: PLC0415
-
-    async with open_queue(wanted.storage) as queue:
-        versions = {name: version_of(team_file.path) for name, team_file in teams.items()}
-        for version in versions.values():
-            await check_published(queue, version)
-
-        def opening(
-            name: str, team: AnyTeam, options: Mapping[str, Any]
-        ) -> AbstractAsyncContextManager[Runtime]:
-            return open_queued_runtime(team, queue=queue, digest=versions[name].digest, **options)
-
-        async def waiting() -> dict[str, int]:
-            jobs = await queue.waiting()
-            return {name: jobs.get(version.digest, 0) for name, version in versions.items()}
-
-        yield Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
 
 
 def named_teams(wanted: ServeOptions) -> dict[str, TeamFile]:
@@ -220,6 +196,6 @@ def _greeting(wanted: ServeOptions, teams: Sequence[str], address: Address) -> s
     if address.token:
         text = f"token (made for this start; set {TOKEN} or --tokens to choose)"
         lines.append(f"{text}: {address.token}")
-    text = "workers continue the runs" if wanted.queue else "runs at work can be resumed"
+    text = "workers continue the runs" if wanted.open_queue else "runs at work can be resumed"
     lines.append(f"Ctrl-C stops it; {text}.")
     return "\n".join(lines)

@@ -28,8 +28,13 @@ class Seat(NamedTuple):
     about: str = ""  # the part of the step's line that it is about
 
 
+def specialist_node(name: str) -> str:
+    """The name of the graph's node that does the steps of a specialist."""
+    return f"specialist_{name}"
+
+
 class SpecialistCard(Value):
-    name: str  # unique in the team; the node is called `specialist_<name>`
+    name: str  # unique in the team
     intended_use: str  # when to choose it
     capabilities: tuple[str, ...] = ()
     effects: Effects = "pure"  # what a second run of one of its steps would do

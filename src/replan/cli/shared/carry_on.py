@@ -28,7 +28,6 @@ from replan.cli.user_files.storage_location import (
     open_existing_location,
     short,
 )
-from replan.graph.branches import specialist_node
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -48,6 +47,7 @@ from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.person.answers import bound_answers, decided
 from replan.state.questions import PLAN, Question
+from replan.state.team import specialist_node
 from replan.views.cells import wrapped
 from replan.views.run.history import why_text
 from replan.views.run.next_steps import next_lines

@@ -21,7 +21,6 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from replan.base.errors import InputError
 from replan.base.langgraph_inside.tasks import inherited_config
 from replan.base.texts.storable import unstorable
-from replan.graph.branches import specialist_node
 from replan.nodes.host.handed_plan import NOTHING_TO_DO
 from replan.nodes.host.new_settings import changed_settings
 from replan.runs.calling.compiled import Graph, input_guard_of, is_served, loosened
@@ -36,6 +35,7 @@ from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.person.reviews import holds_review
 from replan.state.person.waiting import addressed
+from replan.state.team import specialist_node
 
 NOTHING_TO_CONTINUE = (
     "There is nothing to continue: the state of this team's runs is not kept. Give a request; or "

@@ -12,11 +12,11 @@ from langgraph.types import PregelTask, StateSnapshot
 
 from replan.base.errors import InputError
 from replan.base.langgraph_inside.tasks import task_around
-from replan.graph.branches import specialist_node
 from replan.runs.asked.asks import seats_of
 from replan.runs.calling.compiled import Graph, services_in
 from replan.state.person.waiting import asks_of
 from replan.state.questions import Question
+from replan.state.team import specialist_node
 
 _SPECIALIST = specialist_node("")
 _FIX = "Let the step ask with `ask_user`, or keep the run in a storage (ClientAgentAdapter)."

@@ -14,7 +14,6 @@ from pydantic import Field, JsonValue
 
 from replan.base.errors import InputError, ThreadBusyError
 from replan.base.values import Value, fields_in, restored_strictly
-from replan.graph.branches import specialist_node
 from replan.log.labels import checked_labels
 from replan.log.run_log import RunLog, RunRows
 from replan.log.whole_results import whole_values
@@ -39,6 +38,7 @@ from replan.specialists.steps.board import QUESTIONS
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Question
 from replan.state.session.context_fields import Path, ValueReader
+from replan.state.team import specialist_node
 
 FORMAT = 1  # The newest format of a run that travels. A newer one is refused.
 
