@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import finalize
 
 VESSELS = {"Alba": 180, "Brise": 240, "Corvin": 150, "Delta": 320, "Ester": 210}
 """The vessels, and how many seats each has."""
@@ -84,6 +85,8 @@ class World:
     def _tables(self) -> sqlite3.Connection:
         # Runtimes call tools on threads of theirs, though one at a time.
         connection = sqlite3.connect(":memory:", check_same_thread=False)
+        # Python 3.13 and later warn of one that is left open.
+        finalize(self, connection.close)
         connection.executescript(_SCHEMA)
         for table, rows in _rows().items():
             marks = ", ".join("?" * len(rows[0]))

@@ -211,10 +211,10 @@ class MemoryDatabase(Database):
     def _connected(self) -> SqliteConnection:
         if self._connection is None:
             connection = SqliteConnection(":memory:")
-            self._prepare(connection)
-            self._connection = connection
             # Python 3.13 and later warn of one that is left open.
             finalize(self, connection.close)
+            self._prepare(connection)
+            self._connection = connection
         return self._connection
 
     async def close(self) -> None:
