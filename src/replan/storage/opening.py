@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
@@ -38,6 +39,10 @@ from replan.storage.store import Store
 PATIENCE = 30.0  # seconds for which a database that is away, locked or full is asked again
 OPENING = 5.0  # seconds at most for which a database that is away is asked again when it is opened
 _MOST_DAYS = 36_500
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
+# What begins as an address; `sqlite:runs.db` is not meant as the name of a file.
+_ADDRESS = re.compile(r"(sqlite|postgres|postgresql):|[A-Za-z][\w+.-]*://")
 
 
 @asynccontextmanager
@@ -77,20 +82,19 @@ async def open_storage(
     learn_values([key])
     async with AsyncExitStack() as stack:
         text = str(where)
-        scheme, separator, _ = text.partition("://")
         if text == ":memory:":
             storage = await _memory(stack, allow)
-        elif not separator or scheme == "sqlite":
+        elif text.startswith(_SQLITE) or not _ADDRESS.match(text):
             # In a thread: some loops are watched for calls that block them.
             path = await asyncio.to_thread(_path_of, text)
             storage = await _sqlite(stack, path, key, patience, allow)
-        elif scheme in ("postgresql", "postgres"):
+        elif text.startswith(_POSTGRES):
             storage = await _postgres(stack, text, key, patience, allow, connections)
         else:
             raise ConfigurationError(
                 "storage",
-                f"{scheme}://...",
-                "Replan does not know this kind of storage.",
+                f"{text.partition(':')[0]}:...",
+                "Replan does not know this kind of address.",
                 "Give a path, `sqlite:///path` or `postgresql://user@host/database`.",
             )
         yield replace(storage, keep_days=keep_days)
@@ -98,7 +102,7 @@ async def open_storage(
 
 def _path_of(where: str) -> Path:
     # Who comes by another name, or from another folder, meets the same locks.
-    return Path(os.path.realpath(Path(where.removeprefix("sqlite:///")).expanduser()))
+    return Path(os.path.realpath(Path(where.removeprefix(_SQLITE)).expanduser()))
 
 
 async def _memory(stack: AsyncExitStack, allow: Sequence[type]) -> Storage:

@@ -200,11 +200,18 @@ async def test_a_folder_cannot_be_storage(tmp_path):
             pytest.fail("it was opened")
 
 
-async def test_an_unknown_kind_of_storage_is_refused():
-    with pytest.raises(ConfigurationError, match=r"mysql://\.\.\.") as caught:
-        async with open_storage("mysql://user:secret@host/db"):
+@pytest.mark.parametrize(
+    "where",
+    ["mysql://user:secret@host/db", "postgresql:secret", "sqlite:runs.db", "sqlite://runs.db"],
+)
+async def test_what_begins_as_an_address_and_is_none_is_refused(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="Give a path, `sqlite:///path`") as caught:
+        async with open_storage(where):
             pytest.fail("it was opened")
+    assert where.partition(":")[0] in str(caught.value)
     assert "secret" not in str(caught.value)
+    assert [*tmp_path.iterdir()] == []
 
 
 def start_at_once(places):
