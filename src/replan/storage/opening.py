@@ -94,7 +94,7 @@ async def open_storage(
             raise ConfigurationError(
                 "storage",
                 f"{text.partition(':')[0]}:...",
-                "Replan does not know this kind of address.",
+                "Replan does not know this kind of storage.",
                 "Give a path, `sqlite:///path` or `postgresql://user@host/database`.",
             )
         yield replace(storage, keep_days=keep_days)
