@@ -1,1 +1,1 @@
-"""What knows nothing of plans: texts, secrets, values, private parts of LangGraph, event loops."""
+"""What knows no rule of plans: errors, declared parts, texts, secrets, values, event loops."""

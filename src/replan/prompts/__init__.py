@@ -1,1 +1,1 @@
-"""Prompts: `[name]_system_prompt.md` files and the functions that fill them."""
+"""Prompts: `[name]_system_prompt.md` files, the functions that fill them, and the replies."""
