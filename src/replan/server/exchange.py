@@ -30,7 +30,7 @@ from replan.state.person.answers import Shown, bound_answers, shown_in
 from replan.state.questions import Question
 
 _NOTES = ("replan", "server", "exchanges")
-_TOLD = "exchange/"
+_REPLIES = "exchange/"
 """The prefix of notes in the log of a run that say what requests were told, for repetitions."""
 
 
@@ -56,7 +56,7 @@ Part = events.Event | Ended | ReplanError
 
 
 @dataclass(frozen=True)
-class Names:
+class RequestNames:
     """What a request is known by, if it is sent again."""
 
     history: JsonValue = None  # everything that was said; of a new run, only while that works
@@ -65,8 +65,8 @@ class Names:
     content: JsonValue = None  # what it says; with one of its ids, nothing else may be said
     run_id: str = ""  # the id of the run that it begins; one is made up where it is empty
 
-    def noted(self, *, answers: bool) -> tuple[JsonValue, ...]:
-        """All of it, the surest first."""
+    def all(self, *, answers: bool) -> tuple[JsonValue, ...]:
+        """All names under which it is noted, the surest first."""
         ids = (*self.ids, *(self.answer_ids if answers else ()))
         return (*ids, *([self.history] if self.history is not None else ()))
 
@@ -78,14 +78,14 @@ class Begun:
     run: Run
     after: int = 0  # the number of its last event that is known
     problem: str = ""  # why what was said could not be used
-    names: Names = field(default_factory=Names)  # what the request is known by, for its repetitions
+    names: RequestNames = field(default_factory=RequestNames)  # for its repetitions
     has_answered: bool = False  # whether it answered what the run asked
     is_repeated: bool = False  # whether its request came before
     reply: str | None = None  # what that one was told; None if it is told all again
     is_left: bool = False  # whether the run is left waiting, since its client gives the answer up
 
 
-class Open(NamedTuple):
+class WaitingRun(NamedTuple):
     """A run that waits, and what its client was shown of it."""
 
     report: RunReport
@@ -110,14 +110,14 @@ class Exchange:
     door: str  # the protocol
     next_key: NextKey
     tokens: bool = True  # whether the answer comes in pieces
-    is_told_again: bool = False  # whether a repetition gets all that happened, not the reply alone
+    replays_events: bool = False  # whether a repetition gets all that happened, not the reply alone
 
     async def begin_or_continue(
         self,
         key: JsonValue,
         begin: Callable[[], Mapping[str, Any]],
-        answers: Callable[[Open], object],
-        names: Names,
+        answers: Callable[[WaitingRun], object],
+        names: RequestNames,
         thread_id: str | None = None,
         conversation: str | None = None,
     ) -> Begun:
@@ -147,16 +147,16 @@ class Exchange:
         self,
         key: JsonValue,
         begin: Callable[[], Mapping[str, Any]],
-        answers: Callable[[Open], object],
-        names: Names,
+        answers: Callable[[WaitingRun], object],
+        names: RequestNames,
         thread_id: str | None,
         *,
         is_alone: bool,
     ) -> Begun:
-        noted: Mapping[str, Any] = {} if key is None else await self._noted(key)
-        report = await self._report_in(noted)
+        note: Mapping[str, Any] = {} if key is None else await self._note_of(key)
+        report = await self._report_in(note)
         is_asking = report is not None and report.outcome == "waiting"
-        waiting = Open(report, noted["shown"]) if report and is_asking else None
+        waiting = WaitingRun(report, note["shown"]) if report and is_asking else None
         # After what waits: what the first one led to is shown after the first one is noted.
         if (again := await self.repeated(names, waiting)) is not None:
             return again
@@ -184,12 +184,12 @@ class Exchange:
     async def begin(
         self,
         run_input: Mapping[str, Any],
-        names: Names | None = None,
+        names: RequestNames | None = None,
         thread_id: str | None = None,
         **labels: str,
     ) -> Begun:
         """Begin a run."""
-        names = names or Names()
+        names = names or RequestNames()
         run_id = names.run_id or self.served.new_id()
         # Before it begins: a repetition may come at any time.
         await self._note_request(names, {"run_id": run_id})
@@ -205,15 +205,17 @@ class Exchange:
         )
         return Begun(run, names=names)
 
-    async def answer(self, waiting: Open, reply: object, names: Names | None = None) -> Begun:
+    async def answer(
+        self, waiting: WaitingRun, reply: object, names: RequestNames | None = None
+    ) -> Begun:
         """Continue a run that waits; answers that do not fit are its problem."""
         check_role(self.who, "answer")
-        report, names = waiting.report, names or Names()
+        report, names = waiting.report, names or RequestNames()
         now = await self.from_now(report)
         try:
             answers = bound_answers(reply, report.pending_questions, shown=waiting.shown)
             # Before it is answered: a repetition may come at any time.
-            name = next((_digest(known) for known in names.noted(answers=True)), "")
+            name = next((_digest(known) for known in names.all(answers=True)), "")
             await self._note_answered(names, now, name)
             run = await answer_run(
                 self.served, self.who, report, answers, name=name, tokens=self.tokens
@@ -222,13 +224,13 @@ class Exchange:
             return replace(now, problem=str(error), names=names, has_answered=True)
         return replace(now, run=run, names=names, has_answered=True)
 
-    async def resume(self, report: RunReport, names: Names) -> Begun:
+    async def resume(self, report: RunReport, names: RequestNames) -> Begun:
         """Continue a run that was stopped."""
         resume = partial(resume_run, self.served, self.who, report, None)
         return await self.act_and_follow(report, resume, names)
 
     async def act_and_follow(
-        self, report: RunReport, act: Callable[[], Awaitable[object]], names: Names
+        self, report: RunReport, act: Callable[[], Awaitable[object]], names: RequestNames
     ) -> Begun:
         """Do something with a run, and follow it from there."""
         now = await self.from_now(report)
@@ -242,30 +244,32 @@ class Exchange:
         seen_events = len(await self.served.storage.log.events(report.run_id))
         return Begun(self.served.run_of(report), seen_events)
 
-    async def repeated(self, names: Names, waiting: Open | None = None) -> Begun | None:
+    async def repeated(
+        self, names: RequestNames, waiting: WaitingRun | None = None
+    ) -> Begun | None:
         """What a request gets that came before: its run, and what it was told.
 
         Raises:
             RefusedError: The one that came before said something else.
         """
-        for name in names.noted(answers=True):
-            noted = await self._noted(name)
-            report = await self._report_in(noted)
+        for name in names.all(answers=True):
+            note = await self._note_of(name)
+            report = await self._report_in(note)
             if report is None:
                 continue
             asks_now = waiting is not None and waiting.report.run_id == report.run_id
-            is_known = name != names.history or noted.get("answered") or asks_now
+            is_known = name != names.history or note.get("answered") or asks_now
             is_cut_off = _is_cut_off(report)
-            is_told = "after" in noted or (report.outcome == "interrupted" and not is_cut_off)
+            is_told = "after" in note or (report.outcome == "interrupted" and not is_cut_off)
             # The same history again is a new request, once the first one was told its end.
             if not is_known and report.outcome != "running" and is_told:
                 continue
             # Its process may have ended before the run took the answer that came.
             is_at_rest = report.outcome not in ("running", "interrupted")
-            request = noted.get("request") if is_at_rest else ""
+            request = note.get("request") if is_at_rest else ""
             if request and not await self.served.storage.log.is_taken(report.run_id, request):
                 continue
-            if noted.get("content", _digest(names.content)) != _digest(names.content):
+            if note.get("content", _digest(names.content)) != _digest(names.content):
                 detail = "Another request had this name, and said something else."
                 detail += " Give this one a name of its own."
                 raise RefusedError(409, "name_taken", detail)
@@ -274,17 +278,17 @@ class Exchange:
                 run = await resume_run(self.served, self.who, report, None)
             return Begun(
                 run,
-                int(noted.get("after", 0)),
+                int(note.get("after", 0)),
                 names=names,
-                has_answered=bool(noted.get("answered")),
+                has_answered=bool(note.get("answered")),
                 is_repeated=True,
-                reply=await self._told(report.run_id, name),
+                reply=await self._reply_before(report.run_id, name),
             )
         return None
 
-    async def _report_in(self, noted: Mapping[str, Any]) -> RunReport | None:
-        """The run that is noted, if it is there and the caller may see it."""
-        run_id = str(noted.get("run_id", ""))
+    async def _report_in(self, note: Mapping[str, Any]) -> RunReport | None:
+        """The run of a note, if it is there and the caller may see it."""
+        run_id = str(note.get("run_id", ""))
         record = await self.served.storage.runs.get(run_id) if run_id else None
         if record is None or not self.served.is_seen(record, self.who):
             return None
@@ -292,18 +296,18 @@ class Exchange:
 
     async def knows(self, key: JsonValue) -> bool:
         """Whether a request came under a key before."""
-        return bool(await self._noted(key))
+        return bool(await self._note_of(key))
 
     async def shown(self, key: JsonValue) -> Shown:
         """What a client was shown last under a key."""
-        return cast("Shown", (await self._noted(key)).get("shown", {}))
+        return cast("Shown", (await self._note_of(key)).get("shown", {}))
 
     async def show(self, report: RunReport, reply: str = "") -> None:
         """Note what a client is shown: an answer counts for nothing else, and is found by it."""
         if report.outcome == "waiting":
             value = {"run_id": report.run_id, "shown": shown_in(report.pending_questions)}
             key = self.next_key(report, reply)
-            if await self._noted(key) != value:
+            if await self._note_of(key) != value:
                 await self._note(key, value)
 
     async def stream(
@@ -351,7 +355,7 @@ class Exchange:
         # What was refused may be said again once something else is shown.
         is_refused = begun.problem and report.outcome == "waiting"
         if report.outcome != "interrupted" and not is_refused:
-            await self._note_told(begun, reply)
+            await self._note_reply(begun, reply)
         await self.show(report, reply)
         return Ended(report, reply, streamed, begun.problem, begun.is_repeated)
 
@@ -361,30 +365,30 @@ class Exchange:
             return None
         return f"{self.door}-{_digest([self.who.tenant, self.who.name, self.team, name])}"
 
-    async def _note_answered(self, names: Names, now: Begun, request: str = "") -> None:
+    async def _note_answered(self, names: RequestNames, now: Begun, request: str = "") -> None:
         value = {"run_id": now.run.run_id, "after": now.after, "answered": True}
         await self._note_request(names, {**value, "request": request})
 
-    async def _note_request(self, names: Names, value: dict[str, Any]) -> None:
+    async def _note_request(self, names: RequestNames, value: dict[str, Any]) -> None:
         value = {**value, "content": _digest(names.content)}
-        for name in names.noted(answers=bool(value.get("answered"))):
+        for name in names.all(answers=bool(value.get("answered"))):
             await self._note(name, value)
 
-    async def _note_told(self, begun: Begun, reply: str) -> None:
+    async def _note_reply(self, begun: Begun, reply: str) -> None:
         """Note what a client is told; that its run was interrupted is no end of it."""
         run_id = begun.run.run_id
-        if not self.is_told_again:
-            for name in begun.names.noted(answers=begun.has_answered):
+        if not self.replays_events:
+            for name in begun.names.all(answers=begun.has_answered):
                 # In the log of the run, with which it is removed.
-                await self.served.storage.log.note(run_id, _TOLD + _digest(name), reply)
+                await self.served.storage.log.note(run_id, _REPLIES + _digest(name), reply)
         value = {"run_id": run_id, "after": begun.after, "answered": begun.has_answered}
         await self._note_request(begun.names, value)
 
-    async def _told(self, run_id: str, name: JsonValue) -> str | None:
+    async def _reply_before(self, run_id: str, name: JsonValue) -> str | None:
         """What a request was told by its run; None if it was told nothing, or all is told again."""
-        if self.is_told_again:
+        if self.replays_events:
             return None
-        key = _TOLD + _digest(name)
+        key = _REPLIES + _digest(name)
         return cast("str | None", (await self.served.storage.log.notes(run_id, key)).get(key))
 
     async def _note(self, name: JsonValue, value: dict[str, Any]) -> None:
@@ -392,7 +396,7 @@ class Exchange:
             self._notes_namespace, _digest(name), value, index=False
         )
 
-    async def _noted(self, name: JsonValue) -> Mapping[str, Any]:
+    async def _note_of(self, name: JsonValue) -> Mapping[str, Any]:
         item = await self.served.storage.store.aget(self._notes_namespace, _digest(name))
         return item.value if item is not None else {}
 

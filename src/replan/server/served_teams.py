@@ -126,6 +126,15 @@ class ServedTeams:
             404, "unknown_run", f"There is no run '{run_id[:100]}' here. GET /runs lists yours."
         )
 
+    async def report_of(self, run_id: str, who: Identity) -> RunReport:
+        """The report of a run that the caller may see.
+
+        Raises:
+            RefusedError: There is none.
+        """
+        record = await self.record_of(run_id, who)
+        return await self.runtime_of(record).get(record.run_id)
+
     def is_seen(self, record: RunRecord, who: Identity) -> bool:
         """Whether the caller may see a run: one of the same tenant, and of a served team.
 
@@ -156,6 +165,10 @@ class ServedTeams:
         """A new id of a run."""
         return uuid4().hex
 
+    async def stop(self, run: RunRecord | RunReport, who: Identity, *, force: bool = False) -> None:
+        """Stop a run for a caller; the run of a client that is only gone works on."""
+        await self.runtime_of(run).stop(run.run_id, by=who.person, force=force)
+
     def stream_seat(self, who: Identity) -> AbstractContextManager[None]:
         """A place for one more stream of a token.
 
@@ -178,7 +191,7 @@ class ServedTeams:
 
         return held()
 
-    async def wait_for_rest(self, record: RunRecord) -> str:
+    async def wait_for_rest(self, record: RunRecord | RunReport) -> str:
         """Wait until no process works on a run, and return its outcome."""
         run_id, runtime = record.run_id, self.runtime_of(record)
 

@@ -11,12 +11,12 @@ from replan import Specialist, Team, ask_user, open_storage
 from replan.events import AnswerReset, AnswerToken
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
-from replan.server.exchange import Exchange, Names, Open
+from replan.server.exchange import Exchange, RequestNames, WaitingRun
 from replan.server.problems import RefusedError
 from replan.server.served_teams import open_teams
 from replan.state.person.answers import shown_in
 
-ANSWER = Names(ids=("m2",))
+ANSWER = RequestNames(ids=("m2",))
 REQUEST = {"messages": [("user", "Paint the hall.")]}
 
 
@@ -78,7 +78,7 @@ async def opened(run, **options):
         yield Exchange(served=served, who=who, team="town", door="d", next_key=lambda *_: "c1")
 
 
-PAINT, RED = Names(history="Paint."), Names(history="Paint. Which? red")
+PAINT, RED = RequestNames(history="Paint."), RequestNames(history="Paint. Which? red")
 
 
 def asked_again(exchange, names=PAINT, text="Paint."):
@@ -91,7 +91,7 @@ async def test_a_request_that_comes_again_is_no_answer_to_what_it_led_to():
         for _ in range(2):
             again = await exchange.wait_for_end(await asked_again(exchange))
             assert (again.report.run_id, again.reply) == (first.report.run_id, first.reply)
-        blue = await asked_again(exchange, Names(history="Paint. Which? blue"), "blue")
+        blue = await asked_again(exchange, RequestNames(history="Paint. Which? blue"), "blue")
         end = await exchange.wait_for_end(blue)
         assert end.reply == "It is blue."
 
@@ -138,8 +138,8 @@ async def test_a_request_whose_run_was_cut_off_continues_it_unless_somebody_stop
 
 async def test_what_a_client_was_told_is_gone_with_its_run():
     async with opened(lambda _: "painted") as exchange:
-        end = await exchange.wait_for_end(await asked_again(exchange, Names(ids=("m1",))))
-        again = await exchange.wait_for_end(await asked_again(exchange, Names(ids=("m1",))))
+        end = await exchange.wait_for_end(await asked_again(exchange, RequestNames(ids=("m1",))))
+        again = await exchange.wait_for_end(await asked_again(exchange, RequestNames(ids=("m1",))))
         assert (again.reply, again.is_repeated) == ("painted", True)
         await exchange.served.storage.runs.remove(end.report.run_id)
         notes = await exchange.served.storage.store.asearch(("replan",))
@@ -148,7 +148,7 @@ async def test_what_a_client_was_told_is_gone_with_its_run():
 
 async def test_other_words_under_the_name_of_a_request_are_refused():
     async with opened(paint) as exchange:
-        first, other = (Names(ids=("m1",), content=text) for text in ("Paint.", "Dig."))
+        first, other = (RequestNames(ids=("m1",), content=text) for text in ("Paint.", "Dig."))
         await exchange.wait_for_end(await asked_again(exchange, first))
         with pytest.raises(RefusedError, match="said something else"):
             await asked_again(exchange, other)
@@ -165,7 +165,7 @@ async def test_another_answer_to_what_a_run_works_on_begins_nothing():
 
     async with opened(wait) as exchange:
         await exchange.wait_for_end(await exchange.begin(REQUEST))
-        blue = await asked_again(exchange, Names(history="blue"), "blue")
+        blue = await asked_again(exchange, RequestNames(history="blue"), "blue")
         await at_work.wait()
         red = await asked_again(exchange, RED, "red")
         leave.set()
@@ -189,7 +189,7 @@ async def test_a_message_to_a_session_at_work_answers_nothing_that_it_asks_by_th
     async with opened(work) as exchange:
 
         def said(text):
-            names = Names(history=text)
+            names = RequestNames(history=text)
             request = {"messages": [("user", text)]}
             return exchange.begin_or_continue(
                 "s", lambda: request, lambda _: text, names, conversation="s"
@@ -238,7 +238,7 @@ async def test_what_follows_a_reply_that_was_begun_again_is_not_said_twice():
 async def test_an_answer_that_comes_too_late_is_told_that_it_was_not_used():
     async with opened(paint) as exchange:
         asks = await exchange.wait_for_end(await exchange.begin(REQUEST))
-        shown = Open(asks.report, shown_in(asks.report.pending_questions))
+        shown = WaitingRun(asks.report, shown_in(asks.report.pending_questions))
         blue, red = [await exchange.answer(shown, *said) for said in (("blue",), ("red", RED))]
         assert (await exchange.wait_for_end(blue)).reply == "It is blue."
         late = await exchange.wait_for_end(red)

@@ -16,10 +16,18 @@ from pydantic import JsonValue
 from replan.base.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.doors.ag_ui_events import Course, interrupt_of, state_of
-from replan.server.doors.chat_wire import ChatMessage
-from replan.server.exchange import Begun, Ended, Exchange, Names, Open, answers_at, place_of
+from replan.server.doors.chat_wire import ChatMessage, check_no_tools, newest_of
+from replan.server.exchange import (
+    Begun,
+    Ended,
+    Exchange,
+    RequestNames,
+    WaitingRun,
+    answers_at,
+    place_of,
+)
 from replan.server.exchange_texts import reply_text
-from replan.server.problems import RefusedError, as_refusal, bad_field
+from replan.server.problems import as_refusal, bad_field
 from replan.state.questions import Question
 
 _NOT_SAID = ("tool", "activity", "reasoning")
@@ -31,9 +39,7 @@ async def begin(exchange: Exchange, body: ag_ui.RunAgentInput) -> Begun:
     if not body.thread_id:
         fix = "Name the thread: what waits in it is found by its name."
         raise bad_field("threadId", "", "it is empty", fix)
-    if body.tools:
-        fix = "Leave them out: the team's specialists have tools of their own."
-        raise bad_field("tools", "...", "a team takes no tools from outside", fix)
+    check_no_tools("tools", body.tools)
 
     def new() -> dict[str, Any]:
         if body.resume:
@@ -41,7 +47,7 @@ async def begin(exchange: Exchange, body: ag_ui.RunAgentInput) -> Begun:
             raise bad_field("resume", "...", "nothing waits in this thread", fix)
         return {"messages": _messages(body)}
 
-    def answers(waiting: Open) -> object:
+    def answers(waiting: WaitingRun) -> object:
         _check_state(body.state, waiting.report)
         asks = waiting.report.pending_questions
         return _read_answers(body, asks) if body.resume else _newest(body).answer
@@ -93,14 +99,14 @@ def key_of(body: ag_ui.RunAgentInput) -> JsonValue:
     return ["ag-ui", body.thread_id]
 
 
-def _names(body: ag_ui.RunAgentInput) -> Names:
+def _names(body: ag_ui.RunAgentInput) -> RequestNames:
     """What the request is known by: its run, its last message or its answers, and all of it."""
     key = key_of(body)
     messages: Any = [message.model_dump(mode="json") for message in body.messages]
     said: Any = [message.model_dump(mode="json") for message in _said_by_user_last(body)]
     answers: Any = [entry.model_dump(mode="json") for entry in body.resume or ()]
     # The same message may be answered anew, under another name of the run.
-    return Names(
+    return RequestNames(
         history=[key, "said", said, answers],
         ids=([key, "run", body.run_id, messages, answers],),
         answer_ids=([key, "answer", answers or said[-1:]],),
@@ -123,10 +129,7 @@ def _said_by_user_last(body: ag_ui.RunAgentInput) -> list[Any]:
 def _newest(body: ag_ui.RunAgentInput) -> ChatMessage:
     """The newest message, which has to be the user's: an older one was said before."""
     said = _said(body)
-    newest = _message_of(said[-1]) if said else None
-    if newest is None or newest.role != "user" or not newest.text.strip():
-        raise _empty_message_error()
-    return newest
+    return newest_of([_message_of(message) for message in said[-1:]])
 
 
 def _messages(body: ag_ui.RunAgentInput) -> list[BaseMessage]:
@@ -153,11 +156,6 @@ def _check_state(state: Any, report: RunReport) -> None:
             "this was not used. Answer for the plan as it is, or give the edited plan as the "
             "answer where the plan is asked about."
         )
-
-
-def _empty_message_error() -> RefusedError:
-    fix = "Let a message of the user with a text be the last one."
-    return bad_field("messages", "...", "the last message is empty", fix)
 
 
 def _message_of(message: Any) -> ChatMessage:

@@ -27,7 +27,7 @@ async def run(call: Called, team: str, body: RunAgentInput) -> Response:
         team=call.served.team_at(team),
         door="ag-ui",
         next_key=lambda _, __: ag_ui_door.key_of(body),
-        is_told_again=True,
+        replays_events=True,
     )
     return await exchange.stream(
         partial(ag_ui_door.begin, exchange, body), partial(ag_ui_door.lines, exchange, body)

@@ -6,7 +6,7 @@ from openai.types import Model
 from openai.types.chat import ChatCompletion
 from starlette.responses import Response
 
-from replan.server.doors import openai_chat
+from replan.server.doors import chat_door
 from replan.server.doors.chat_wire import ChatBody, ModelList
 from replan.server.exchange import Exchange
 from replan.server.web import Called, api_router, needs, problems, streams
@@ -48,9 +48,9 @@ async def complete(call: Called, body: ChatBody) -> ChatCompletion | Response:
         who=call.who,
         team=call.served.team_at(body.model, "model"),
         door="chat",
-        next_key=lambda _, reply: openai_chat.next_key(body, reply),
+        next_key=lambda _, reply: chat_door.next_key(body, reply),
     )
-    begin = partial(openai_chat.begin, exchange, body, call.idempotency_key)
+    begin = partial(chat_door.begin, exchange, body, call.idempotency_key)
     if body.stream:
-        return await exchange.stream(begin, partial(openai_chat.pieces, exchange, body))
-    return await openai_chat.completion(exchange, body, await begin())
+        return await exchange.stream(begin, partial(chat_door.pieces, exchange, body))
+    return await chat_door.completion(exchange, body, await begin())

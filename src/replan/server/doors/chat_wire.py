@@ -189,26 +189,18 @@ class ChatBody(ApiModel):
         Raises:
             RefusedError: Names the field.
         """
+        check_no_tools("tools", self.tools)
+        check_no_tools("functions", self.functions)
+        check_no_tools("tool_choice", self.tool_choice not in (None, "auto", "none"))
         for field, asked_for, reason, fix in self._unsupported():
             if asked_for:
                 raise bad_field(field, asked_for, reason, fix)
         for number, message in enumerate(self.messages):
             message.check(f"messages[{number}]")
-        if self.messages[-1].role != "user":
-            problem = "the last message is not the user's"
-            fix = "Let the newest message of the user be the last one."
-            raise bad_field("messages", self.messages[-1].role, problem, fix)
-        if not self.messages[-1].text.strip():
-            raise bad_field("messages", "", "the last message is empty", "Give it a text.")
+        newest_of(self.messages)
 
     def _unsupported(self) -> Iterator[tuple[str, object, str, str]]:
         """What may ask for more than a team does: the field, what it asks for, and what to do."""
-        from_outside = "a team takes no tools from outside"
-        have_own = "Leave them out: the team's specialists have tools of their own."
-        yield "tools", "..." if self.tools else None, from_outside, have_own
-        yield "functions", "..." if self.functions else None, from_outside, have_own
-        is_forced = self.tool_choice not in (None, "auto", "none")
-        yield "tool_choice", "..." if is_forced else None, from_outside, "Leave it out."
         count = None if self.n in (None, 1) else str(self.n)
         yield "n", count, "a team gives one answer", "Leave it out."
         kind = "text" if self.response_format is None else self.response_format.get("type", "none")
@@ -263,6 +255,31 @@ def openai_error_response(refusal: RefusedError) -> Response:
 def _extra_names(read: ApiModel) -> list[str]:
     """The fields that a client set and nothing here reads."""
     return [name for name, value in (read.model_extra or {}).items() if value not in (None, [], {})]
+
+
+def check_no_tools(field: str, tools: object) -> None:
+    """Refuse tools of a client.
+
+    Raises:
+        RefusedError: Names the field.
+    """
+    if tools:
+        fix = "Leave it out: the team's specialists have tools of their own."
+        raise bad_field(field, "...", "a team takes no tools from outside", fix)
+
+
+def newest_of(messages: Sequence[ChatMessage]) -> ChatMessage:
+    """The last message of a conversation.
+
+    Raises:
+        RefusedError: The user has not said it, or it has no text.
+    """
+    newest = messages[-1] if messages else ChatMessage(role="user")
+    if newest.role != "user" or not newest.text.strip():
+        problem = "the last message is not the user's, or it is empty"
+        fix = "Let a message of the user with a text be the last one."
+        raise bad_field("messages", newest.role, problem, fix)
+    return newest
 
 
 def comparable(messages: Sequence[ChatMessage]) -> list[JsonValue]:

@@ -29,7 +29,7 @@ def ag_ui() -> APIRouter | None:
 
 def a2a() -> APIRouter | None:
     """The routes of A2A, if its packages are installed."""
-    return _router("a2a_door", "a2a", "google", "jsonrpc")
+    return _router("a2a_routes", "a2a", "google", "jsonrpc")
 
 
 def _router(door: str, *packages: str) -> APIRouter | None:

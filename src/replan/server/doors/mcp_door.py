@@ -26,7 +26,15 @@ from replan.base.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.bodies import MOST_ANSWERS
 from replan.server.callers.identity import Identity, check_role
-from replan.server.exchange import Begun, Ended, Exchange, Names, Open, answers_at, place_of
+from replan.server.exchange import (
+    Begun,
+    Ended,
+    Exchange,
+    RequestNames,
+    WaitingRun,
+    answers_at,
+    place_of,
+)
 from replan.server.exchange_texts import progress_line, shown_text
 from replan.server.problems import RefusedError, as_refusal
 from replan.server.request_body import MOST_BYTES
@@ -171,7 +179,9 @@ class _Door:
         except asyncio.CancelledError:
             # Whoever gives a call up never hears of its run, and may call again.
             with CancelScope(shield=True):
-                await self._stop(begun)
+                report = await begun.run.report()
+                if report.outcome == "running":
+                    await self.served.stop(report, self.who)
             raise
 
     async def _until_told(
@@ -190,23 +200,15 @@ class _Door:
                 return self._result_of(end)
             begun = await self._answer(exchange, report, answers)
 
-    async def _stop(self, begun: Begun) -> None:
-        """Stop a run that is still at work."""
-        report = await begun.run.report()
-        if report.outcome == "running":
-            runtime = self.served.runtime_of(report)
-            await runtime.stop(report.run_id, by=self.who.person)
-
     async def _continue(self, exchange: Exchange, params: mcp_types.CallToolRequestParams) -> Begun:
-        record = await self.served.record_of(params.request_state or "", self.who)
-        report = await self.served.runtime_of(record).get(record.run_id)
+        report = await self.served.report_of(params.request_state or "", self.who)
         responses = params.input_responses or {}
         if len(responses) > MOST_ANSWERS:
             raise InputError(
                 f"{len(responses):,} answers are too many. Give {MOST_ANSWERS:,} at most."
             )
         said = {place: each.model_dump(mode="json") for place, each in responses.items()}
-        names = Names(ids=(["run", report.run_id, cast("JsonValue", said)],) if said else ())
+        names = RequestNames(ids=(["run", report.run_id, cast("JsonValue", said)],) if said else ())
         if (again := await exchange.repeated(names)) is not None:
             return again
         answers = {place: _answer_in(response) for place, response in responses.items()}
@@ -217,7 +219,7 @@ class _Door:
         exchange: Exchange,
         report: RunReport,
         answers: Mapping[str, JsonValue],
-        names: Names | None = None,
+        names: RequestNames | None = None,
     ) -> Begun:
         """Continue with answers by their places; who declined to answer gives None."""
         asks = report.pending_questions
@@ -225,7 +227,7 @@ class _Door:
         said = {ask.key: bound[ask.key] for ask in asks if answers.get(place_of(ask)) is not None}
         if not said:
             return Begun(self.served.run_of(report))
-        begun = await exchange.answer(Open(report, shown_in(asks)), said, names)
+        begun = await exchange.answer(WaitingRun(report, shown_in(asks)), said, names)
         if begun.problem:
             raise InputError(begun.problem)
         return begun

@@ -148,30 +148,27 @@ async def text(call: Called, run_id: str, ref: str) -> Text:
 )
 async def answer(call: Called, run_id: str, body: AnswerBody) -> Run:
     """Answer the questions of a run, which then continues."""
-    record = await call.served.record_of(run_id, call.who)
-    runtime = call.served.runtime_of(record)
+    report = await call.served.report_of(run_id, call.who)
     name, log = _name_of_request(call), call.served.storage.log
-    earlier, report = await log.request(record.run_id, name), await runtime.get(record.run_id)
-    asks = report.pending_questions
-    if earlier is not None and (not asks or await log.is_taken(record.run_id, name)):
+    earlier, asks = await log.request(report.run_id, name), report.pending_questions
+    if earlier is not None and (not asks or await log.is_taken(report.run_id, name)):
         check_same_answers(digest_of_answers(body.answers), earlier)
-        return await _current_run(call, record.run_id)
+        return await _current_run(call, report.run_id)
     if earlier is None:
         if not asks:
             detail = f"This run waits for no answer: it is {report.outcome}."
-            shown = f"GET /runs/{record.run_id} shows it."
+            shown = f"GET /runs/{report.run_id} shows it."
             raise RefusedError(409, "nothing_asked", f"{detail} {shown}")
         _check_keys(body.answers, asks)
-    await answer_run(call.served, call.who, record, body.answers, name=name)
-    return await _current_run(call, record.run_id)
+    await answer_run(call.served, call.who, report, body.answers, name=name)
+    return await _current_run(call, report.run_id)
 
 
 @router.post(f"{_RUN}/stop", summary="Stop a run", status_code=202, **needs("run"))
 async def stop(call: Called, run_id: str, body: StopBody) -> Run:
     """Stop a run; it can be resumed."""
     record = await call.served.record_of(run_id, call.who)
-    runtime, by = call.served.runtime_of(record), call.who.person
-    await runtime.stop(record.run_id, by=by, force=body.force)
+    await call.served.stop(record, call.who, force=body.force)
     return await _current_run(call, record.run_id)
 
 

@@ -20,7 +20,7 @@ from replan.base.errors import ReplanError
 from replan.log.events.types import AnswerReset, AnswerToken
 from replan.log.report import RunReport
 from replan.server.doors.chat_wire import ChatBody, ChatMessage, comparable, openai_error
-from replan.server.exchange import Begun, Ended, Exchange, Names
+from replan.server.exchange import Begun, Ended, Exchange, RequestNames
 from replan.server.exchange_texts import progress_line
 from replan.server.problems import as_refusal
 
@@ -152,13 +152,13 @@ def _key(body: ChatBody, messages: Sequence[ChatMessage]) -> JsonValue:
     return body.session_id or comparable(messages)
 
 
-def _names(body: ChatBody, idempotency_key: str) -> Names:
+def _names(body: ChatBody, idempotency_key: str) -> RequestNames:
     """What a request is known by: everything that was said, or the key of its client."""
     messages = [message.model_dump(mode="json") for message in body.messages]
     said: JsonValue = ["said", body.session_id, *messages]
     if idempotency_key:
-        return Names(ids=(["idempotency", idempotency_key],), content=said)
-    return Names(history=said)
+        return RequestNames(ids=(["idempotency", idempotency_key],), content=said)
+    return RequestNames(history=said)
 
 
 def _finish(report: RunReport) -> Literal["stop", "length"]:
