@@ -78,6 +78,31 @@ async def test_a_reply_that_has_begun_is_not_begun_by_another_model():
         assert not second.requests
 
 
+# A reply that breaks off in its middle, falls silent there, or goes on without a word.
+BREAKS = {
+    "lost": Reply(PLAN, fault=Reset(after=4)),
+    "silent": Reply(PLAN, chunks=[PLAN[:20], PLAN[20:]], chunk_delay=60),
+    "empty": Reply(PLAN, chunks=[PLAN[:20], *[""] * 600, PLAN[20:]], chunk_delay=0.1),
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "idle"), [("lost", None), ("lost", 0.5), ("silent", 0.5), ("empty", 0.5)]
+)
+async def test_what_nobody_saw_break_off_is_asked_of_another_model(how, idle):
+    bounds = Limits(idle_timeout=idle)
+    with OpenAIServer(lambda _: BREAKS[how]) as first, OpenAIServer(SCRIPT) as second:
+        result = await run(graph_on(first, second, limits=bounds), "Do it.")
+        # Each call of the first model was made again by the second one: three in all.
+        assert len(second.requests) == 3
+        assert len(first.requests) >= 3
+    assert result.outcome == "completed"
+    told = [one for one in result.warnings if "openai:a gave no reply" in one]
+    assert len(told) == 3
+    assert ("no sign of work for 0.5 s" in told[0]) == (how != "lost")
+    assert result.usage.calls == len(first.requests) + 3
+
+
 async def test_where_all_fail_the_last_error_counts():
     with OpenAIServer(refusing) as first, OpenAIServer(refusing) as second:
         with pytest.raises(ModelCallError, match="401"):

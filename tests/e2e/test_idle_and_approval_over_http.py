@@ -49,6 +49,16 @@ async def test_a_step_without_a_sign_of_work_is_ended_long_before_its_time(graph
     assert (step.status, step.feedback) == ("failed", IDLE)
 
 
+async def test_pieces_without_a_token_are_no_sign_of_work(graph_of):
+    empty = Reply("late", chunks=["", *[""] * 300, "late"], chunk_delay=0.1)
+    script = {"step 1": empty, "feedback": COMPLETE}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, limits="idle_timeout: 2, step_retries: 0")
+        state = (await run(graph, given("- [ ] 1. Look @a\n"), config=THREAD)).state
+    step = state["current_plan"].step(1)
+    assert (step.status, step.feedback) == ("failed", IDLE)
+
+
 @pytest.mark.parametrize("option", ["", " (idle timeout 2s)"])
 async def test_a_reply_that_keeps_coming_is_not_idle_however_long_it_takes(graph_of, option):
     # Three seconds of one word after another.

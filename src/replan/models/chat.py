@@ -1,7 +1,7 @@
 """One call of a chat model: streamed if something listens, else as a whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, cast
@@ -19,6 +19,7 @@ from replan.base.failures import broke_off, describe, is_transient
 from replan.base.langgraph_inside.callbacks import (
     handlers_of,
     has_listener,
+    is_seen,
     makes_langchain_stream,
     reported_inside_only,
     whole_reply,
@@ -136,6 +137,7 @@ class Chat:
         # further attempt at a busy server, and the one for the whole reply where the server refuses
         # to stream, or if a stream ended without text and may have been a refusal.
         is_heard = on_text is not None or has_listener(config)
+        is_followed = on_text is not None or is_seen(config)
         # There is more than one where a graph of ours is a specialist of another.
         allowances = [one for one in handlers_of(config) if isinstance(one, Allowance)]
         request = _ReplyRequest(
@@ -146,6 +148,7 @@ class Chat:
             on_text,
             toolset,
             is_heard,
+            is_followed,
             is_refused=not self.can_stream,
         )
         try:
@@ -188,7 +191,8 @@ class _ReplyRequest:
     allowances: Sequence[Allowance]  # those among its callbacks
     on_text: OnText | None
     toolset: Toolset | None
-    is_heard: bool
+    is_heard: bool  # whether it is to come in pieces
+    is_followed: bool  # whether somebody sees them
     is_refused: bool  # whether its server does not stream
     is_unreadable: bool = False  # whether LangChain makes no message of the whole reply
     chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
@@ -198,9 +202,18 @@ class _ReplyRequest:
     @property
     def is_shown(self) -> bool:
         """Whether somebody may have seen a part of the reply."""
-        return self.is_heard and bool(self.chunks)
+        return self.is_followed and bool(self.chunks)
 
     async def attempt(self) -> AIMessage:
+        """Ask once; silence ends only this where another model may be asked."""
+        if self.chat.other is None:
+            return await self._attempt()
+        async with AsyncExitStack() as ends:
+            for one in self.allowances:
+                await ends.enter_async_context(one.ending_if_silent())
+            return await self._attempt()
+
+    async def _attempt(self) -> AIMessage:
         chat = self.chat
         in_pieces = self.is_heard or self.is_unreadable or chat.is_streamed
         if in_pieces and not self.is_refused and not chat.ends.is_in_doubt:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import RunnableConfig
 
 from replan.base.errors import ConfigurationError, PhaseError, ThreadError
-from replan.base.langgraph_inside.callbacks import has_listener
+from replan.base.langgraph_inside.callbacks import is_seen
 from replan.base.texts.storable import storable_text
 from replan.log.events.types import BaseEvent
 from replan.models.chat import Chat
@@ -186,7 +186,7 @@ class AIAdapter:
         )
         system = "\n\n".join(part for part in (system_message, call_tag(call)) if part)
         prompt = [SystemMessage(system), *to_langchain(messages)]
-        is_heard = has_listener(self._config)
+        is_heard = is_seen(self._config)
         # Counted before the reply is complete, so that no piece of it is shown again.
         at_work.audience.texts += int(is_heard)
         if stream and is_heard:

@@ -1,6 +1,7 @@
 """Permission to call a model, requested before each call, and what the call used."""
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,4 +66,8 @@ class Allowance(BaseCallbackHandler):
         Raises:
             LimitReachedError: There is no room for it.
         """
+        raise NotImplementedError
+
+    def ending_if_silent(self) -> AbstractAsyncContextManager[None]:
+        """A block that fails if its call falls silent for too long, and whose caller goes on."""
         raise NotImplementedError

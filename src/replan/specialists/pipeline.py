@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.base.errors import LimitReachedError, PhaseError
 from replan.base.failures import describe
-from replan.base.langgraph_inside.callbacks import has_listener
+from replan.base.langgraph_inside.callbacks import is_seen
 from replan.log.events.types import BaseEvent
 from replan.models.chat import Chat
 from replan.pipelines.host_utils import AIAdapter, Audience, HostUtils
@@ -57,7 +57,7 @@ class PipelineSpecialist:
             thread_repository=repository,
             ai_adapter=AIAdapter(self.chat, config, step=step, specialist=specialist),
             tell=partial(_report, step, specialist),
-            audience=Audience(show=show if has_listener(config) else None),
+            audience=Audience(show=show if is_seen(config) else None),
             is_stopping=place.is_stopping,
             clock=place.clock,
             new_id=place.new_id,

@@ -120,6 +120,14 @@ def has_listener(config: RunnableConfig) -> bool:
     return any(_listens(handler) for handler in handlers_of(config))
 
 
+def is_seen(config: RunnableConfig) -> bool:
+    """Whether such a callback shows the tokens to somebody, and does not only count them."""
+    return any(
+        _listens(handler) and getattr(handler, "shows_tokens", True)
+        for handler in handlers_of(config)
+    )
+
+
 def makes_langchain_stream(config: RunnableConfig) -> bool:
     """Whether LangChain streams a call for such a callback even if a whole reply is requested."""
     return any(is_fed_by_streams(handler) for handler in handlers_of(config))

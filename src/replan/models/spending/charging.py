@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
 from replan.base.langgraph_inside.callbacks import read_reported_call
@@ -67,6 +67,13 @@ def are_running_totals(counts: Sequence[Tokens]) -> bool:
 def _reported(replies: Sequence[BaseMessage]) -> Tokens:
     counts = [*map(reported_tokens, replies)]
     return counts[0] if len(counts) == 1 else Tokens(*map(sum, zip(*counts, strict=True)))
+
+
+def holds_more_than_text(piece: BaseMessage) -> bool:
+    """Whether a piece of a reply has something besides its text: a call of a tool, a thought."""
+    calls = piece.tool_call_chunks if isinstance(piece, AIMessageChunk) else ()
+    content = () if isinstance(piece.content, str) else piece.content
+    return bool(calls or content or piece.additional_kwargs)
 
 
 def reported_tokens(message: BaseMessage) -> Tokens:

@@ -154,6 +154,10 @@ class HasDeadline(Protocol):
     idle: float  # seconds that may pass without a sign of work
     signed_at: float  # when its work gave the newest one
 
+    def end_silent_calls(self) -> bool:
+        """End calls that can fail by themselves since nothing came; whether there was one."""
+        ...
+
 
 class StepTimeoutError(TimeoutError):
     """Work was stopped when its time was over; its progress is unknown."""
@@ -198,7 +202,7 @@ async def in_time(
         with clocks.at_work(scopes):
             while not task.done():
                 end = _next_end(timed, seconds, started, is_bounded=is_bounded)
-                if end.left <= 0:
+                if end.left <= 0 and not _is_put_off(end, timed):
                     break
                 await _wait_for(task, _longest_wait(end.left, is_bounded=is_bounded))
                 if is_bounded:
@@ -266,6 +270,7 @@ async def _unless_it_cancels_itself(work: Awaitable[T]) -> T:
 class _End(NamedTuple):
     left: float
     error: Callable[[], Exception]
+    is_silence: bool = False
 
 
 def _next_end(timed: HasDeadline, seconds: float, started: float, *, is_bounded: bool) -> _End:
@@ -277,14 +282,23 @@ def _next_end(timed: HasDeadline, seconds: float, started: float, *, is_bounded:
     idle = timed.idle
     ends = (
         _End(seconds_left, partial(_no_answer_within, seconds)),
-        _End(_idle_left(timed), lambda: StepTimeoutError(f"no sign of work for {idle:g} s")),
+        _End(_idle_left(timed), partial(no_sign_within, idle), is_silence=True),
         _End(left, lambda: _reached_at_work(scope)),
     )
     return min(ends, key=lambda end: end.left)
 
 
+def _is_put_off(end: _End, timed: HasDeadline) -> bool:
+    """Whether work that fell silent goes on, since only a call in it ends."""
+    return end.is_silence and timed.end_silent_calls()
+
+
 def _no_answer_within(seconds: float) -> StepTimeoutError:
     return StepTimeoutError(f"no answer within {seconds:g} s")
+
+
+def no_sign_within(seconds: float) -> StepTimeoutError:
+    return StepTimeoutError(f"no sign of work for {seconds:g} s")
 
 
 def _idle_left(timed: HasDeadline) -> float:

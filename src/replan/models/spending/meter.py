@@ -9,10 +9,10 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -36,10 +36,11 @@ from replan.models.spending.charging import (
     NO_TOKENS,
     announced,
     charged_for_replies,
+    holds_more_than_text,
     replies_in,
     reported_tokens,
 )
-from replan.models.spending.deadline import Stopwatch
+from replan.models.spending.deadline import Stopwatch, no_sign_within
 from replan.models.spending.estimates import tokens_of_request
 from replan.models.spending.scopes import CallRequest, Permit, Scope, known_price
 from replan.ports.allowance import Allowance, Request
@@ -87,6 +88,7 @@ class Meter(Allowance):
         self.patience = math.inf  # seconds that it waits for room at most while no call ends
         self.idle = math.inf  # seconds that may pass without a sign of work
         self.signed_at = time.monotonic()  # when there was the newest one
+        self._silent_ends: set[asyncio.Timeout] = set()  # ends of calls that fail if silent
         self._made = 0
         self._used: list[TokenCount] = []
         self._refused: LimitReachedError | None = None
@@ -145,7 +147,12 @@ class Meter(Allowance):
     @property
     def hears_tokens(self) -> bool:
         """Whether a reply is to be streamed for it."""
-        return self._on_token is not None or self.idle < math.inf
+        return self.shows_tokens or self.idle < math.inf
+
+    @property
+    def shows_tokens(self) -> bool:
+        """Whether somebody sees them: its own watch over silence shows nothing."""
+        return self._on_token is not None
 
     @property
     def ignore_chain(self) -> bool:
@@ -154,6 +161,33 @@ class Meter(Allowance):
     def sign(self, *_: Any, **__: Any) -> None:
         """Take a sign of work: something came, began or ended."""
         self.signed_at = time.monotonic()
+
+    @asynccontextmanager
+    async def ending_if_silent(self) -> AsyncGenerator[None]:
+        """A block that fails if its work falls silent; what is around it goes on."""
+        if self.idle == math.inf or not self._is_here:
+            yield
+            return
+        idle, end = self.idle, asyncio.timeout(None)
+        try:
+            async with end:
+                self._silent_ends.add(end)
+                try:
+                    yield
+                finally:
+                    self._silent_ends.discard(end)
+        except TimeoutError as error:
+            if not end.expired():
+                raise
+            raise no_sign_within(idle) from error
+
+    def end_silent_calls(self) -> bool:
+        """End the blocks that fail if they fall silent; return whether there was one."""
+        for end in (silent := [*self._silent_ends]):
+            end.reschedule(self._loop.time())
+        self._silent_ends.clear()
+        self.sign()
+        return bool(silent)
 
     on_tool_start: Any = sign
     on_tool_end: Any = sign
@@ -223,10 +257,15 @@ class Meter(Allowance):
 
     def hear(self, call: str | UUID, piece: BaseMessage | None, text: str) -> None:
         """Take a piece of the reply to a call."""
-        self.sign()
+        if text or (piece is not None and holds_more_than_text(piece)):
+            self.sign()
         if piece is not None and getattr(piece, "usage_metadata", None):
             # Some servers report the total so far with each piece.
-            self._counts.setdefault(call, []).append(reported_tokens(piece))
+            counts = self._counts.setdefault(call, [])
+            counts.append(reported_tokens(piece))
+            if counts[-1].output_tokens > (counts[-2].output_tokens if counts[1:] else 0):
+                # Of what is not in the piece, such as what a model thinks.
+                self.sign()
         if text and self._on_token is not None:
             self._has_spoken = True
             self._on_token(well_formed(text))

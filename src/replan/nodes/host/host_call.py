@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, retry_if_exception
 
 from replan.base.errors import LimitReachedError, ModelCallError, ReplanError
 from replan.base.failures import describe, is_fatal_for_run, is_prompt_too_long, is_transient
-from replan.base.langgraph_inside.callbacks import has_listener
+from replan.base.langgraph_inside.callbacks import is_seen
 from replan.base.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.log.events.calls import CallReporter
 from replan.log.events.emitter import Emitter
@@ -120,7 +120,7 @@ class HostCall:
     ) -> AIMessage:
         """Ask the model, and ask again after a transient failure."""
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
-        is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
+        is_heard = stream_is_heard(self.emitter.write, config) or is_seen(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
         shown = answer.feed if answer is not None and is_heard else None
         on_text = _each_of(shown, self.plan and self.plan.feed)
