@@ -132,6 +132,19 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
         assert gone.status.state == TaskState.TASK_STATE_CANCELED
         with pytest.raises(A2AError, match="takes no message"):
             await sent(agent, "blue", "m4", task_id=task.id)
+        # At no other door either: to those who cancelled it, it is over.
+        for act, body in (
+            ("answers", {"answers": {"1": "blue"}}),
+            ("resume", {}),
+            ("messages", {"text": "Hurry."}),
+            ("skip", {"step": 1}),
+        ):
+            told = await client.post(f"/runs/{task.id}/{act}", json=body)
+            assert told.status_code in (400, 409, 422), told.text
+            assert "was cancelled" in told.json()["detail"], told.text
+            assert "Begin a new run" in told.json()["detail"]
+        same = await agent.get_task(GetTaskRequest(id=task.id))
+        assert same.status.state == TaskState.TASK_STATE_CANCELED
         at_once = SendMessageConfiguration(return_immediately=True)
         (other,) = await sent(agent, "Paint the hall.", "m5", config=at_once)
         await rested(client, other.task.id)

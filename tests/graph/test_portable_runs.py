@@ -93,6 +93,35 @@ async def test_a_run_that_asks_goes_on_elsewhere_as_the_same_run(elsewhere, tmp_
     assert [each for each, _ in first] == ["Look around"]
 
 
+async def test_a_run_that_was_exported_goes_on_here_only_once_it_is_taken_back(tmp_path):
+    world = World()
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        async with open_runtime(world.team(model), storage=tmp_path / "here.sqlite") as here:
+            await here.run({"plan": PLAN}, run_id="r")
+            sent(await here.export("r"))
+            thread = config_of("r")
+            recovery = await here.resume_interrupted()
+            assert [(one.run_id, one.reason) for one in recovery.left_alone] == [("r", "exported")]
+            for goes_on in (
+                lambda: here.resume("r"),
+                lambda: here.answer("r", "blue"),
+                lambda: here.send_message("r", "Hurry."),
+                lambda: here.skip("r", 2),
+                lambda: here.graph.ainvoke(Command(resume="blue"), thread),
+            ):
+                with pytest.raises(InputError, match=r"was exported .*take_back"):
+                    await goes_on()
+            # It can be exported again: a file may be lost.
+            again = sent(await here.export("r"))
+            await here.take_back("r")
+            result = await (await here.answer("r", "blue"))
+        async with open_runtime(world.team(model), storage=":memory:") as there:
+            await there.adopt(again)
+            assert (await there.get("r")).outcome == "waiting"
+            assert (await there.resume("r")).outcome == "waiting"
+    assert (result.outcome, len(world.done)) == ("completed", 2)
+
+
 async def test_the_attempts_before_are_told_in_the_order_of_their_times(elsewhere, tmp_path):
     two = {"plan": "- [ ] 1. Paint the hall @painter\n- [ ] 2. Paint the attic @painter\n"}
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
@@ -440,6 +469,7 @@ async def test_a_run_is_adopted_once():
             run = await here.export("r")
             with pytest.raises(InputError, match="here already"):
                 await here.adopt(run)
+            await here.take_back("r")
             result = await (await here.answer("r", "red"))
     assert result.outcome == "completed"
 

@@ -29,6 +29,7 @@ from replan.runs.asked.steers import (
     refuse_if_over,
     refuse_second_edit,
 )
+from replan.runs.calling.barred import lift
 from replan.runs.calling.compiled import services_in
 from replan.runs.calling.given_input import Input, checked_run_id
 from replan.runs.calling.team_graph import alone
@@ -622,6 +623,8 @@ class Runtime(Generic[T_co]):
     async def export(self, run_id: str) -> "PortableRun":
         """Return a run that waits or was stopped, so that another runtime can adopt it.
 
+        From then on it does not go on here, unless `take_back` says so: it would be done twice.
+
         Raises:
             InputError: There is no such run, it is over, or it cannot travel.
             ThreadBusyError: A process works on the run.
@@ -629,6 +632,15 @@ class Runtime(Generic[T_co]):
         from replan.runs.travel.portable import export_of  # noqa: PLC0415 - few runs travel
 
         return await export_of(run_id, self._resources)
+
+    async def take_back(self, run_id: str) -> None:
+        """Let a run that was exported go on here after all; nobody may adopt that export then.
+
+        Raises:
+            InputError: There is no such run, or it was cancelled for good.
+        """
+        await kept_record_of(run_id, self._resources)
+        await lift(self._resources.log, run_id)
 
     async def adopt(
         self,

@@ -7,7 +7,8 @@ from langgraph.types import StateSnapshot
 
 from replan.base.errors import InputError
 from replan.ports.run_book import RunRecord
-from replan.runs.calling.compiled import Graph
+from replan.runs.calling.barred import check_not_barred
+from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.calling.new_or_continued import is_not_begun
 
 
@@ -26,11 +27,12 @@ async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
 
 
 async def check_goes_on(graph: Graph, record: RunRecord) -> None:
-    """Check that a thread has begun no other run since: whatever continues it continues that.
+    """Check that a run may go on: here, and on its thread, where what continues is the newest run.
 
     Raises:
-        InputError: It has.
+        InputError: It was exported or cancelled for good, or its thread has begun another run.
     """
+    await check_not_barred(services_in(graph).log, record.run_id)
     newest: StateSnapshot = await cast("Any", graph).aget_state(config_of(record.thread_id))
     names = newest.metadata or {} if is_not_begun(newest) else newest.values
     if names.get("run_id") in (None, "", record.run_id):

@@ -23,7 +23,14 @@ from replan.base.langgraph_inside.tasks import inherited_config
 from replan.base.texts.storable import unstorable
 from replan.nodes.host.handed_plan import NOTHING_TO_DO
 from replan.nodes.host.new_settings import changed_settings
-from replan.runs.calling.compiled import Graph, input_guard_of, is_served, loosened
+from replan.runs.calling.barred import check_not_barred
+from replan.runs.calling.compiled import (
+    Graph,
+    input_guard_of,
+    is_served,
+    loosened,
+    services_in,
+)
 from replan.runs.calling.given_input import (
     Input,
     check_fields,
@@ -65,6 +72,7 @@ async def normalise_call(graph: Graph, call: Call) -> Call:
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
     if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
         snapshot = await graph.aget_state(call.config)
+        await _check_not_barred(graph, snapshot)
         return replace(call, input=_address_answer(graph, call.input, snapshot.interrupts))
     if call.input is None and is_kept:
         return await _named(graph, call)
@@ -98,9 +106,16 @@ async def _named(graph: Graph, call: Call) -> Call:
     snapshot = await graph.aget_state(call.config)
     if is_not_begun(snapshot):
         return _with_name(replace(call, name=_name_in(snapshot)))
+    await _check_not_barred(graph, snapshot)
     if call.config.get("metadata", {}).get("run_id"):
         return call
     return _with_name(replace(call, name=str(snapshot.values.get("run_id") or "")))
+
+
+async def _check_not_barred(graph: Graph, snapshot: StateSnapshot) -> None:
+    """Refuse to continue a run that must not go on here."""
+    if run_id := str(snapshot.values.get("run_id") or ""):
+        await check_not_barred(services_in(graph).log, run_id)
 
 
 async def _check_plan(graph: Graph, call: Call) -> None:

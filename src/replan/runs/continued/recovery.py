@@ -16,6 +16,7 @@ from replan.log.events.types import Event, RunStopped
 from replan.log.labels import SESSION, VERSION
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.ports.storage import Storage
+from replan.runs.calling.barred import bar_on
 from replan.runs.continued.resuming import remaining_work
 from replan.runs.reads import events_on_record, result_at_rest
 from replan.runs.result import RunResult, T_co
@@ -38,6 +39,8 @@ LeftAloneReason = Literal[
     "failed",
     "unreadable",
     "not_begun",
+    "exported",
+    "cancelled",
 ]
 """Why a run was left alone; see `LeftAlone`."""
 
@@ -52,6 +55,8 @@ _TEXTS: dict[LeftAloneReason, str] = {
     "failed": "it was resumed, and broke off",
     "unreadable": "its records cannot be read",
     "not_begun": "the runtime was closed or stopped before its turn came",
+    "exported": "it was exported, and may go on elsewhere; take it back if it does not",
+    "cancelled": "a client cancelled it for good",
 }
 
 _LISTED: tuple[tuple[RunOutcome, ...], ...] = (("running", "interrupted"), ("waiting",))
@@ -69,8 +74,9 @@ class LeftAlone:
             process works on it), `other_team` (another team began it, or none is on record),
             `in_queue` (workers do it), `in_session` (it is a turn of a session), `superseded` (a
             later run has begun on its thread), `failed` (it was resumed, and broke off),
-            `unreadable` (its records cannot be read) or `not_begun` (the runtime was closed or
-            stopped before its turn came).
+            `unreadable` (its records cannot be read), `not_begun` (the runtime was closed or
+            stopped before its turn came), `exported` (it may go on elsewhere) or `cancelled` (a
+            client cancelled it for good).
         error: The error of a run that `failed` or is `unreadable`.
     """
 
@@ -239,6 +245,8 @@ class Recoverer(Generic[T_co]):
             record.thread_id
         ):
             return "held"
+        if (bar := await bar_on(self._storage.log, record.run_id)) is not None:
+            return bar
         if record.outcome == "waiting" and not await self._is_answered(record):
             return "waiting"
         if await self._is_stopped(record):

@@ -21,6 +21,7 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
+from replan.runs.calling.barred import BARRED, bar
 from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.calling.team_graph import TeamGraph, alone
 from replan.runs.reads import is_worked_on, kept_record_of
@@ -226,7 +227,11 @@ def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
     answered = {f"{QUESTIONS}{key}" for key, question in questions.items() if not question.is_open}
     return rows.replace(
         results=used | {k: one for k, one in earlier.items() if one in named},
-        notes=tuple(pair for pair in rows.notes if pair[0] not in answered),
+        notes=tuple(
+            (key, note)
+            for key, note in rows.notes
+            if key not in answered and not key.startswith(BARRED)
+        ),
     )
 
 
@@ -276,14 +281,20 @@ async def close_step_of(thread_id: str, graph: Graph) -> None:
 
 
 async def export_of(run_id: str, resources: Resources) -> PortableRun:
-    """Take a run that waits or was stopped, with all that it takes to continue it."""
+    """Take a run that waits or was stopped, and keep it from going on here, too."""
     record = await kept_record_of(run_id, resources)
     if await is_worked_on(run_id, resources):
         raise ThreadBusyError(record.thread_id)
     storage, graph = cast("Storage", resources.storage), resources.graph
-    await close_step_of(record.thread_id, graph)
-    snapshot = await snapshot_of(graph, record)
-    return await portable_run(snapshot, graph, storage.log, storage.threads)
+    config = config_of(record.thread_id)
+    # Nobody continues it between the two.
+    async with alone(graph, config) as owner:
+        with owner.at_work() if owner else nullcontext():
+            await cast("TeamGraph", graph).close_step(config)
+            snapshot = await snapshot_of(graph, record)
+            run = await portable_run(snapshot, graph, storage.log, storage.threads)
+            await bar(storage.log, run_id, "exported", at=resources.clock())
+    return run
 
 
 async def adopt_into(
@@ -305,7 +316,8 @@ async def adopt_into(
             if is_known or (newest.values and not is_here):
                 raise InputError(
                     f"The run '{run.run_id}' or the thread '{thread_id}' is here already. "
-                    "Continue what is here, or adopt the run on a new thread of another storage."
+                    "Continue what is here (after `take_back`, if it was exported), or adopt the "
+                    "run on a new thread of another storage."
                 )
             # Who adopted it before may have been killed before it was in the list.
             if not is_here:

@@ -37,6 +37,7 @@ from replan.log.events import types as events
 from replan.log.labels import TEAM, TENANT
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
+from replan.runs.calling.barred import bar, bar_on
 from replan.runs.reads import state_of
 from replan.runs.statuses import SCANNED, page_of, records_of
 from replan.server.bodies import PlanBody
@@ -47,7 +48,6 @@ from replan.server.exchange_texts import progress_line, reply_text
 from replan.server.served_teams import ServedTeams
 from replan.server.work import edit_plan_of
 
-_CANCELLED = ("replan", "server", "a2a", "cancelled")
 _PAGE = 50
 
 
@@ -109,8 +109,9 @@ class CallerTasks(RequestHandler):
             report = await self._report(params.id)
             if (await self._status_of(report)).state in a2a_wire.OVER:
                 raise TaskNotCancelableError("The task is over.")
-            store = self.served.storage.store
-            await store.aput(_CANCELLED, report.run_id, {"by": self.who.person}, index=False)
+            # At every door: it is over to whoever began it.
+            log, now = self.served.storage.log, self.served.clock()
+            await bar(log, report.run_id, "cancelled", at=now, by=self.who.person)
             await self.served.stop(report, self.who)
             await self.served.wait_for_rest(report)
             return await self._task_of(await self._report(report.run_id))
@@ -298,7 +299,7 @@ class CallerTasks(RequestHandler):
         return a2a_wire.status_of(report, is_cancelled=await self._is_cancelled(report))
 
     async def _is_cancelled(self, report: RunReport) -> bool:
-        return await self.served.storage.store.aget(_CANCELLED, report.run_id) is not None
+        return await bar_on(self.served.storage.log, report.run_id) == "cancelled"
 
     def _digest(self, message: a2a.Message) -> str:
         """What a message is known by: the same, sent again, is the same task."""
