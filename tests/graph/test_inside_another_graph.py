@@ -13,12 +13,14 @@ from langgraph.types import Command
 
 from replan import (
     Host,
+    InputError,
     Limits,
     RunSettings,
     Specialist,
     Team,
     ask_user,
     build_graph,
+    open_runtime,
     run,
     stream,
     waiting_for,
@@ -140,6 +142,61 @@ async def test_a_step_is_no_better_than_the_run_of_the_team_that_did_it(
     assert (result.outcome, done.status) == ("partial", status)
     assert why in result.plan.step(1).feedback
     assert ("The wall was wet." in result.warnings) is (status == "partial")
+
+
+def in_two_steps(*, approval):
+    """Two steps that hand on to a team which asks about its plans; gives what was done, too."""
+    done = []
+    model = ScriptedModel({"think": always(PLAN), "feedback": always(COMPLETE)})
+    worker = Specialist("a", "Works.", run=lambda _: done.append(1) or "done", effects="pure")
+    inner = build_graph(Team(Host(model), [worker], approval="plan"))
+    two = "---\ncomplexity: complex\n---\n- [ ] 1. One @a\n- [ ] 2. Two @a\n"
+    host = ScriptedModel({"think": always(two), "feedback": always(COMPLETE)})
+    return Team(Host(host), [as_specialist(inner)], approval=approval), done
+
+
+async def test_each_team_in_a_step_asks_about_its_plan_under_a_key_of_its_own():
+    team, done = in_two_steps(approval="never")
+    graph = build_graph(team, checkpointer=InMemorySaver())
+    result = await run(graph, "Go.", config=THREAD)
+    asked = waiting_for(result.state)
+    assert {each.key for each in asked} == {"1/a/plan", "2/a/plan"}
+    assert len({each.fingerprint for each in asked}) == 2
+    with pytest.raises(InputError, match="No open question has the key 'plan'"):
+        await run(graph, Command(resume={"plan": "approve"}), config=THREAD)
+    result = await run(graph, Command(resume={"2/a/plan": "approve"}), config=THREAD)
+    assert ([each.key for each in waiting_for(result.state)], len(done)) == (["1/a/plan"], 2)
+    result = await run(graph, Command(resume={"1/a/plan": "reject"}), config=THREAD)
+    assert [each.status for each in result.results.values()] == ["failed", "success"]
+    assert len(done) == 2
+
+
+async def test_an_approval_that_is_sent_twice_lets_no_plan_in_a_step_run():
+    team, done = in_two_steps(approval="always")
+    async with open_runtime(team, storage=":memory:") as runtime:
+        begun = await runtime.start("Go.")
+        await begun
+        await (await runtime.answer(begun.run_id, {"plan": "approve"}))
+        asked = (await begun.report()).pending_questions
+        assert {each.key: each.who for each in asked} == {
+            "1/a/plan": "step 1 a",
+            "2/a/plan": "step 2 a",
+        }
+        with pytest.raises(InputError, match="No open question has the key 'plan'"):
+            await runtime.answer(begun.run_id, {"plan": "approve"})
+        await (await runtime.answer(begun.run_id, {each.key: "approve" for each in asked}))
+        assert ((await begun.report()).outcome, len(done)) == ("completed", 4)
+
+
+async def test_a_step_whose_team_did_nothing_is_not_done():
+    model = ScriptedModel({"think": always(PLAN)})
+    worker = Specialist("a", "Works.", chat_model=model)
+    inner = build_graph(Team(Host(model), [worker], limits=Limits(max_model_calls=1)))
+    judge = ScriptedModel({"feedback": always(COMPLETE)})
+    result = await run(Team(Host(judge), [as_specialist(inner)]), {"plan": "- [ ] 1. It @a\n"})
+    (done,) = result.results.of(1)
+    assert (result.outcome, done.status) == ("partial", "partial")
+    assert "the limit max_model_calls was reached" in done.error
 
 
 async def test_a_result_that_a_limit_of_its_team_cut_says_so():

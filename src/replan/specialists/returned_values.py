@@ -102,7 +102,7 @@ def as_its_run_ended(result: SpecialistResult, answer: object) -> SpecialistResu
         return result
     plan: TaskPlan | None = state.get("current_plan")
     failed = [each for each in (plan.steps if plan else ()) if each.feedback][:_MOST_NAMED]
-    if outcome == "partial" and limit and not failed:
+    if outcome == "partial" and limit and not failed and (plan is None or plan.completed_steps):
         return result.replace(cut=result.cut or limit)
     # A limit is not the work's own failure, and may be one of the run around it.
     is_part = outcome == "partial" or bool(limit)

@@ -28,9 +28,10 @@ Approving = Literal["never", "plan", "revisions", "always"]
 QUESTION_KEY = re.compile(
     r"(?P<step>[1-9]\d{0,8})/(?P<specialist>[^/]+)/(?P<ordinal>[1-9]\d{0,8})\Z"
 )
+_PLAN_KEY = re.compile(r"(?P<path>(?:[1-9]\d{0,8}/[^/]+/)*)plan(?:/.*)?")
 _LOOKS_LIKE_KEY = re.compile(
-    r"plan(?:/[\w/]+)?|[0-9a-f]{8,32}"
-    r"|(?:[1-9]\d{0,8}/[^/=]+/)*[1-9]\d{0,8}(?:/[^/=]+(?:/[1-9]\d{0,8})?)?/?"
+    r"[0-9a-f]{8,32}|(?:[1-9]\d{0,8}/[^/=]+/)*"
+    r"(?:plan(?:/[\w/]+)?|[1-9]\d{0,8}(?:/[^/=]+(?:/[1-9]\d{0,8})?)?/?)"
 )
 _SHORT_KEY = 8
 _SHORTEST = 4
@@ -49,8 +50,9 @@ class Question(Value):
 
     Attributes:
         key: `"<step id>/<specialist>/<ordinal>"`; the ordinal counts the questions of the step at
-            the specialist, from 1. That of a plan begins with `plan`; that of a graph which asks
-            with LangGraph's `interrupt` is the beginning of the interrupt's id.
+            the specialist, from 1. That of a plan begins with `plan`. Before what a graph of ours
+            in a step asks, there is `"<step id>/<specialist>/"`; that of a graph which asks with
+            LangGraph's `interrupt` is the beginning of the interrupt's id.
         step_id: The step; 0 if the host asks.
         specialist: Who asks.
         text: The question; for a plan, its document; empty if the answer was given before the
@@ -141,7 +143,22 @@ class Question(Value):
     @property
     def is_keyed(self) -> bool:
         """Whether its interrupt takes answers by key, because it may ask several questions."""
-        return QUESTION_KEY.search(self.key) is not None
+        return self.kind != "plan" and QUESTION_KEY.search(self.key) is not None
+
+    @property
+    def path(self) -> str:
+        """Who asks, by steps and specialists, as the beginning of its key; empty if none does."""
+        if self.is_keyed:
+            return self.key.rpartition("/")[0]
+        of_plan = _PLAN_KEY.fullmatch(self.key) if self.kind == "plan" else None
+        return of_plan["path"].removesuffix("/") if of_plan else ""
+
+    def inside(self, path: str) -> "Question":
+        """The question about a plan, as a team asks it in a step with this path."""
+        if not path:
+            return self
+        key = path + self.key
+        return self.replace(key=key, fingerprint=fingerprint_of(key, self.fingerprint))
 
     def bound(self, answer: JsonValue) -> JsonValue:
         """The answer, bound to exactly this."""
@@ -190,8 +207,8 @@ def is_key_of(key: str, question: Question) -> bool:
 
 
 def is_of_plan(key: str) -> bool:
-    """Whether a key is that of a plan that waits for approval."""
-    return key.partition("/")[0] == PLAN
+    """Whether a key is that of a plan that waits for approval, also of a team in a step."""
+    return _PLAN_KEY.fullmatch(key) is not None
 
 
 def short_key(key: str) -> str:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from langgraph.types import Interrupt, StateSnapshot
 
 from replan.events import SpecialistInvoked
@@ -10,7 +11,7 @@ from replan.log.report import RunReport
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import open_asks
 from replan.state.person.waiting import asks_of
-from replan.state.questions import Question
+from replan.state.questions import Question, is_of_plan
 from replan.storage.memory_log import memory_log
 from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import ask_lines, waiting_lines
@@ -44,6 +45,18 @@ def test_a_question_of_a_graph_inside_of_a_step_names_both_steps():
     inside = question(1).replace(key="3/house/1/writer/1")
     (asked,) = asks_of([gate(inside)])
     assert asked.who == "step 3 house, step 1 writer"
+
+
+@pytest.mark.parametrize(
+    ("key", "who"),
+    # A fingerprint that ends the key of an edited plan may look like a number.
+    [("3/house/plan/2/1", "step 3 house"), ("plan/2/1/12345678", "")],
+)
+def test_a_plan_is_asked_about_by_its_host_wherever_the_host_is(key, who):
+    plan = Question(key=key, kind="plan", text="- [ ] 1. One @a", details={"reason": ""})
+    (asked,) = asks_of([gate(plan)])
+    assert (asked.key, asked.who, asked.is_keyed) == (key, who, False)
+    assert is_of_plan(key)
 
 
 async def test_what_nobody_has_answered_is_gathered_from_state_and_log():

@@ -208,7 +208,7 @@ async def _answers_given(
     if len(answers) < sum(map(len, found)):
         raise InputError("There are two answers to one question. Give one.")
     if request.plan is not None:
-        plan = next((ask for ask in asks if ask.kind == PLAN), None)
+        plan = next((ask for ask in asks if ask.kind == PLAN and not ask.path), None)
         if plan is None:
             raise InputError("This run does not wait for approval of its plan. Leave out --plan.")
         edit = decided(action="edit", plan=read_plan_text(request.plan))

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from replan.base.errors import InputError
 from replan.nodes.host.plan_bounds import check_outside_plan
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.specialists.services import Services
 from replan.state.person.answers import named_answers, read_decision
@@ -30,4 +31,6 @@ def check_changed_plan(
             # What is no decision is for the run to refuse.
             continue
         if decision.action == "edit":
-            check_outside_plan(decision.plan, services, plan)
+            # That of a team in a step is not the plan of this run.
+            before = PlanDocument.recover(question.text).plan if question.path else plan
+            check_outside_plan(decision.plan, services, before)

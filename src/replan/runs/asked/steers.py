@@ -119,7 +119,7 @@ def _check_is_steered(report: RunReport, instead: str, *, is_direct: bool) -> No
         raise InputError("The team has no host, and does a run in one step that cannot be steered.")
     if report.is_over:
         raise InputError(f"The run is over. {instead}")
-    if any(question.kind == "plan" for question in report.pending_questions):
+    if any(question.kind == "plan" and not question.path for question in report.pending_questions):
         raise InputError(
             "The run waits for approval of its plan. Answer that: with the edited plan, or with "
             "`reject: WHY`."

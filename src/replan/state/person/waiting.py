@@ -71,7 +71,7 @@ def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tupl
 def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = None) -> Question:
     """A question as it is shown: with who asks, and where its answer goes."""
     # Where a graph asks by itself, the key is an interrupt's id.
-    place = question.key.rpartition("/")[0] if question.is_keyed else (seat.key if seat else "")
+    place = question.path or (seat.key if seat else "")
     return question.replace(
         key=short_key(question.key),
         interrupt=interrupt,

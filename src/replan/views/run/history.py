@@ -18,7 +18,7 @@ from replan.log.report import RunReport
 from replan.plan.markdown.document import PlanDocument
 from replan.state.person.answers import read_decision
 from replan.state.person.verdicts import problem_in, read_verdict
-from replan.state.questions import is_of_plan, short_key
+from replan.state.questions import PLAN, is_of_plan, short_key
 from replan.views.call_lines import call_text, failure_text, short_call_text
 from replan.views.cells import counted, cut, one_line, seconds
 from replan.views.event_lines import context_text, event_line, who
@@ -264,7 +264,7 @@ def _decision_text(key: str, answer: JsonValue) -> str:
         decision = read_decision(answer)
     except InputError:
         return _answered_text(key, answer)
-    what = "the plan" if is_of_plan(key) else key
+    what = "the plan" if key.startswith(PLAN) else key
     changed = decision.arguments and json_text(decision.arguments)
     return f"{_DECIDED[decision.action]} {what}{_after_colon(decision.reason or changed)}"
 

@@ -94,7 +94,8 @@ def document_of(run: WholeReport) -> str:
 
 
 def _plan_asked(run: WholeReport) -> Question | None:
-    return next((ask for ask in run.pending_questions if ask.kind == PLAN), None)
+    asks = run.pending_questions
+    return next((ask for ask in asks if ask.kind == PLAN and not ask.path), None)
 
 
 def _editor(
