@@ -35,13 +35,24 @@ def names_of(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[]
 
     def value_of(name: str) -> Any:
         if name == "__all__":
-            return names()
+            # What needs an extra that is not installed would keep all others from `import *`; who
+            # names it is told what to install.
+            return [each for each in names() if loads(each)]
         # Python asks for names such as `__path__` by itself.
         if name.startswith("__") or name not in _modules(file):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(_modules(file)[name]), name)
         setattr(sys.modules[package], name, value)
         return value
+
+    def loads(name: str) -> bool:
+        try:
+            value_of(name)
+        except ModuleNotFoundError as error:
+            if str(error.name).startswith("replan"):
+                raise
+            return False
+        return True
 
     def names() -> list[str]:
         return sorted(_modules(file))

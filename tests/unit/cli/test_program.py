@@ -60,6 +60,19 @@ def test_a_name_that_needs_an_extra_says_what_to_install():
     assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {told} 'replan[server]'"
 
 
+def test_all_names_can_be_imported_but_those_that_need_an_extra():
+    lines = (
+        "import sys; sys.modules['fastapi'] = None",
+        "from replan import *",
+        "print(run_sync.__name__, Team.__name__, 'open_server' in globals())",
+        "import replan; print('open_server' in dir(replan)); replan.open_server",
+    )
+    code = "\n".join(lines)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["run_sync", "Team", "False", "True"], done.stderr
+    assert "open_server needs the extra 'server'" in done.stderr.splitlines()[-1]
+
+
 def test_a_command_without_its_extra_says_what_to_install():
     told = r"serve needs the extra 'server': uvicorn is .*: pip install 'replan\[server\]'"
     with pytest.raises(UsageError, match=told), needs_extra("serve", "server"):
