@@ -191,7 +191,7 @@ def postgres_server() -> "Iterator[PostgresServer]":
 @pytest.fixture(autouse=True)
 def nothing_is_known_to_be_secret() -> Iterator[None]:
     """What one test hands in as a key is an ordinary word in all others."""
-    from replan.base.secrets.known import KNOWN  # noqa: PLC0415 - not before the environment is clean
+    from replan.base.secrets.masking import KNOWN  # noqa: PLC0415 - not before the environment is clean
 
     yield
     KNOWN.clear()

@@ -156,7 +156,7 @@ def rehearse():
     from langsmith.utils import get_env_var  # noqa: PLC0415 - as all that is preloaded
 
     from replan import open_runtime  # noqa: PLC0415 - as above
-    from replan.base.secrets.known import KNOWN  # noqa: PLC0415 - as above
+    from replan.base.secrets.masking import KNOWN  # noqa: PLC0415 - as above
     from replan_local import local_team  # noqa: PLC0415 - as above
 
     async def run_once(folder):

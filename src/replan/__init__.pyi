@@ -50,7 +50,7 @@ from replan.state.limits import (
     Price as Price,
     RunSettings as RunSettings,
 )
-from replan.state.memory import MemoryOptions as MemoryOptions
+from replan.state.options import MemoryOptions as MemoryOptions
 from replan.state.person.waiting import waiting_for as waiting_for
 from replan.state.questions import Decision as Decision, Question as Question
 from replan.state.results import (

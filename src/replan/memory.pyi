@@ -5,4 +5,4 @@ from replan.runs.summaries import (
     summarise as summarise,
 )
 from replan.state.conversation.facts import Fact as Fact
-from replan.state.memory import Summary as Summary
+from replan.state.options import Summary as Summary

@@ -8,7 +8,7 @@ from fractions import Fraction
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from replan.plan.model import Value
+from replan.base.values import Value
 from replan_local.refusals import CannotAnswerError
 
 MOST_ROWS = 30

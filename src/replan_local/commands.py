@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from replan.plan.model import Value
+from replan.base.values import Value
 from replan.state.team import SpecialistCard
 
 _CARDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from replan.base.texts.safe_folder import FolderFile
+from replan.base.texts.files import FolderFile
 from replan_local.refusals import CannotAnswerError, unknown
 
 _File = TypeVar("_File", bound=FolderFile)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
-from replan.base.texts.whole_file import replace_file
+from replan.base.texts.files import replace_file
 from replan.plan.statuses import excerpt
 from replan.ports.run_context import Folders
 from replan.state.results import Artifact

@@ -4,7 +4,7 @@ import glob
 from pathlib import Path
 
 from replan.base.errors import RetrievalError
-from replan.base.texts.safe_folder import files_below
+from replan.base.texts.files import files_below
 from replan.knowledge.folder import FolderRetriever
 from replan.knowledge.index import DEEPEST, MOST_FILES
 from replan.knowledge.read_files import KINDS

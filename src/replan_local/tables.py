@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from replan.base.errors import ConfigurationError
 from replan.base.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
-from replan.base.texts.safe_folder import FolderFile, files_below
+from replan.base.texts.files import FolderFile, files_below
 from replan_local.answer_table import EMPTY, MOST_ROWS, AnswerTable, shown
 from replan_local.figures import literal, quoted
 from replan_local.refusals import CannotAnswerError, did_you_mean

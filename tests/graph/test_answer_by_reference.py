@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from replan import Host, Specialist, Team, open_runtime, run
-from replan.base.secrets.known import KNOWN
+from replan.base.secrets.masking import KNOWN
 from replan.testing import ScriptedModel
 
 PLAN = "- [ ] 1. Look it up @finder\n- [ ] 2. Write the report @writer (after 1)\n"

@@ -24,7 +24,7 @@ from replan import (
 )
 from replan.errors import ContextError
 from replan.runs.reads import state_of
-from replan.runs.snapshots import config_of
+from replan.runs.reports import config_of
 from replan.testing import ScriptedModel, always
 from replan.views.run.history import history_lines
 from replan.views.run.overview import used_text

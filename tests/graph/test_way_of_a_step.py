@@ -8,7 +8,7 @@ import pytest
 
 import replan
 from replan import Host, Specialist, Team, build_graph, run
-from replan.base.secrets.known import KNOWN
+from replan.base.secrets.masking import KNOWN
 from replan.testing import ScriptedModel
 from scripts import COMPLETE, given
 

@@ -19,10 +19,10 @@ from replan.assembly.environment import chosen_models
 from replan.assembly.team_services import services_of
 from replan.base.errors import ConfigurationError
 from replan.base.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.base.langgraph_inside.langgraph_channels import with_one_channel
 from replan.base.langgraph_inside.lean_branches import with_lean_branches
-from replan.base.langgraph_inside.one_channel import with_one_channel
 from replan.graph.build import Seen, host_graph
-from replan.log.events.trace import Tracing
+from replan.log.events.listeners import Tracing
 from replan.models.spending.scopes import check_prices
 from replan.nodes.host.handed_plan import check_input
 from replan.nodes.host.plan_bounds import check_outside_plan

@@ -163,7 +163,7 @@ async def _opened(
     from replan.runs.run_at_work import Resources  # noqa: PLC0415
     from replan.runs.service import Runtime  # noqa: PLC0415
     from replan.runs.team_on_record import identity_of  # noqa: PLC0415
-    from replan.storage.memory_runs import memory_runs  # noqa: PLC0415
+    from replan.storage.memory import memory_runs  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:
         if isinstance(storage, str | Path):

@@ -33,8 +33,7 @@ from replan.specialists.given_tools import chat_with_tools
 from replan.specialists.services import HOST, HostModels, Services
 from replan.state.knowledge import SEARCHED, log_unused_knowledge_options
 from replan.state.limits import Price
-from replan.state.memory import MemoryOptions, log_unused
-from replan.state.options import joined
+from replan.state.options import MemoryOptions, joined, log_unused
 from replan.storage.memory_log import memory_log
 from replan.storage.memory_threads import MOST_CLOSED, MemoryThreads
 from replan.team.chats import Chats

@@ -50,9 +50,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Self
 
-from replan.base.secrets.known import MASK
-from replan.base.secrets.masking import masked_beginning, without_secrets
-from replan.base.secrets.shapes import holds_key
+from replan.base.secrets.masking import MASK, holds_key, masked_beginning, without_secrets
 
 _PUBLIC = "replan.errors"
 _LONGEST_VALUE = 75  # with quotes and an ellipsis, 80

@@ -22,8 +22,7 @@ from replan.base.errors import (
     UnpricedModelError,
     UsageError,
 )
-from replan.base.secrets.known import KNOWN
-from replan.base.secrets.masking import without_secrets
+from replan.base.secrets.masking import KNOWN, without_secrets
 from replan.base.texts.storable import storable_text
 from replan.base.values import fields_in
 

@@ -187,7 +187,7 @@ def _plan_report(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
-    from replan.state.plan_mistakes import plan_mistakes
+    from replan.state.step_options import plan_mistakes
     from replan.views.ahead.outlook import outlook, outlook_lines
     from replan.views.ahead.preview import KnownTeam
 

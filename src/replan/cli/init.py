@@ -29,7 +29,7 @@ def init(
 
 def write_starter(directory: Path, *, force: bool) -> str:
     """Write the files and report them."""
-    from replan.base.texts.whole_file import replace_file
+    from replan.base.texts.files import replace_file
     from replan.team.file_team import SCHEMA_NAME, starter_team
 
     made = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text()}

@@ -28,7 +28,7 @@ async def stats(
     from replan.assembly.graphs import viewer
     from replan.cli.user_files.storage_location import now, open_existing_location
     from replan.log.period import added_up
-    from replan.runs.runs_since import MOST_RUNS, runs_since
+    from replan.runs.statuses import MOST_RUNS, runs_since
     from replan.views.period_table import period_lines
 
     at = now()

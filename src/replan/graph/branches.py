@@ -11,8 +11,8 @@ from langgraph.types import Send
 
 from replan.prompts.host import HostPrompts
 from replan.specialists.steps.board import argument
-from replan.specialists.steps.stale import stale_steps
-from replan.state.conversation.summary import is_due_after
+from replan.specialists.steps.on_record import stale_steps
+from replan.state.conversation.conversation import is_due_after
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Decision, Question
 from replan.state.results import FeedbackResult, TaskComplexity, ThinkingResult

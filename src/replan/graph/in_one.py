@@ -15,7 +15,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite, Send
 
-from replan.base.langgraph_inside.delta_channel import Delta
+from replan.base.langgraph_inside.langgraph_channels import Delta
 from replan.base.langgraph_inside.tasks import as_node, as_task, signal_in
 from replan.nodes.host.new_settings import Node
 from replan.specialists.steps.board import Boards

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from replan.base.declared.fields import Effects
+from replan.base.declared.part import Effects
 from replan.base.values import Value
 from replan.jobs.job import Job
 from replan.jobs.spec.action_spec import ActionSpec

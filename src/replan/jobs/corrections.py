@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.values import same
 from replan.jobs.sayings import Language
 from replan.jobs.spec.job_spec import JobSpec

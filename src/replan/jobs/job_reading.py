@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from replan.base.declared.fields import did_you_mean
+from replan.base.declared.part import did_you_mean
 from replan.base.errors import JobError, Mistake, mistake
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.texts.storable import DEEPEST
 from replan.base.values import adapter
 from replan.jobs.corrections import merge_values

@@ -13,7 +13,7 @@ from replan.log.run_log import RunLog
 from replan.log.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.run_context import reported_tool_call
-from replan.state.person.verdicts import ask_what_became_of
+from replan.state.person.answers import ask_what_became_of
 
 ACTION = "job/"
 """What the places of a job's actions begin with in its record."""

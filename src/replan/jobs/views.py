@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.values import leaves, mapped
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec

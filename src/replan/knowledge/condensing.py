@@ -12,15 +12,15 @@ from langchain_core.messages import BaseMessage
 from replan.base.failures import describe, is_fatal_for_run
 from replan.base.secrets.masking import with_masked_traceback
 from replan.models.spending.deadline import HasDeadline, in_time
-from replan.prompts.knowledge_section import (
+from replan.prompts.replies.citations import cited, cited_among
+from replan.prompts.replies.readings import read_answer
+from replan.prompts.sections import (
     build_knowledge_prompt,
     knowledge_text,
     place_of,
     source_of,
+    within_budget,
 )
-from replan.prompts.replies.citations import cited, cited_among
-from replan.prompts.replies.readings import read_answer
-from replan.prompts.sections import within_budget
 from replan.state.knowledge import Chunk, Knowledge, RAGOptions
 
 logger = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from pathlib import Path
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 from replan.base.errors import RetrievalError
+from replan.base.texts.files import FolderFile, files_below
 from replan.base.texts.passages import Passage
-from replan.base.texts.safe_folder import FolderFile, files_below
-from replan.base.texts.terms import TOKENIZER, any_of, indexed, telling, terms_of, with_parts
+from replan.base.texts.ranking import TOKENIZER, any_of, indexed, telling, terms_of, with_parts
 from replan.knowledge.documents import UnreadableFileError
 from replan.knowledge.read_files import (
     KINDS,

@@ -23,8 +23,7 @@ from replan.log.events.emitter import Emitter
 from replan.log.events.types import KnowledgeRetrieved
 from replan.models.spending.deadline import HasDeadline, in_time
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
-from replan.prompts.knowledge_section import place_of
-from replan.prompts.sections import within_budget
+from replan.prompts.sections import place_of, within_budget
 from replan.state.knowledge import Chunk, Knowledge, RAGOptions
 
 LONGEST_CHUNK = 4_000

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from replan.base.errors import InputError
-from replan.base.secrets.known import KNOWN
+from replan.base.secrets.masking import KNOWN
 
 TEAM, VERSION, QUEUE, PRIORITY = "team", "version", "queue", "priority"
 """What a server or a worker does a run with: its team, of workers the version of the team."""

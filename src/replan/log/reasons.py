@@ -10,8 +10,7 @@ from replan.log.fold import Fold, Pause
 from replan.log.labels import VERSION
 from replan.log.step_reports import StepReport
 from replan.plan.model import PlanStep, StepStatus
-from replan.state.cuts import CUTS
-from replan.state.outcomes import INCOMPLETE, RunOutcome
+from replan.state.outcomes import CUTS, INCOMPLETE, RunOutcome
 from replan.state.questions import Question
 
 _MOST_FAILURES = _MOST_CUT_OFF = 3

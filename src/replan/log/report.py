@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 
 from pydantic import Field, JsonValue
 
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.values import Value, restored
 from replan.log.amounts import NOTHING, Spending
 from replan.log.calls import Calls, with_charged, with_usage
@@ -48,8 +48,7 @@ from replan.log.rows import (
 )
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.state.artifacts import Artifact
-from replan.state.outcomes import NOT_OVER, RunOutcome
+from replan.state.outcomes import NOT_OVER, Artifact, RunOutcome
 from replan.state.questions import Question, short_key
 from replan.state.usage import Usage
 

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from pydantic import Field, JsonValue
 
 from replan.base.errors import StorageError
+from replan.base.values import Value
 from replan.log.amounts import NOTHING, Spending
-from replan.log.events.announcement import Announcement
-from replan.plan.model import Value
+from replan.log.events.listeners import Announcement
 from replan.state.outcomes import AttemptOutcome
 
 T = TypeVar("T")

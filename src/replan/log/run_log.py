@@ -6,6 +6,7 @@ here first. What a row means is said here; where rows are is the matter of a `Lo
 """
 
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field, JsonValue, SerializationInfo, field_serializer
 
-from replan.base.values import restored
+from replan.base.values import Value, restored
 from replan.log.amounts import (
     NOTHING,
     Bound,
@@ -24,10 +25,9 @@ from replan.log.amounts import (
     Spending,
     first_refusal,
 )
-from replan.log.events.announcement import Announcement
+from replan.log.events.listeners import Announcement
 from replan.log.events.types import AttemptEnded, RunStopped, SpecialistInvoked
 from replan.log.kept_events import entry_of
-from replan.log.recent_results import RecentResults
 from replan.log.report import kept_report
 from replan.log.rows import (
     ATTEMPT,
@@ -65,8 +65,39 @@ from replan.log.rows import (
     spent_in,
 )
 from replan.log.uninterrupted import uninterrupted
-from replan.plan.model import Value
 from replan.state.results import SpecialistResult, result_as_json
+
+MOST_CHARACTERS = 8_000_000
+"""Characters of the texts of results that are kept in memory, of all runs of a log together."""
+
+_Place = tuple[int, str, str]  # the take, the run and the key of the row
+
+
+class RecentResults:
+    """The results of a log that were used last, each by the take of its thread in which it was.
+
+    A row never changes while one process has its thread; a run may be removed and begun again.
+    """
+
+    def __init__(self, room: int = MOST_CHARACTERS) -> None:
+        self._results: OrderedDict[_Place, SpecialistResult] = OrderedDict()
+        self._room = room
+
+    def get(self, place: _Place) -> SpecialistResult | None:
+        result = self._results.get(place)
+        if result is not None:
+            self._results.move_to_end(place)
+        return result
+
+    def put(self, place: _Place, result: SpecialistResult) -> None:
+        if place in self._results:
+            return
+        self._results[place] = result
+        self._room -= len(result.text)
+        while self._room < 0 and self._results:
+            _, oldest = self._results.popitem(last=False)
+            self._room += len(oldest.text)
+
 
 T = TypeVar("T")
 

@@ -12,10 +12,9 @@ from typing import Literal, cast
 from langchain_core.messages import ToolMessage
 from pydantic import JsonValue
 
-from replan.base.declared.fields import Effects
-from replan.base.values import digest_of, restored
+from replan.base.declared.part import Effects
+from replan.base.values import Value, digest_of, restored
 from replan.log.run_log import RunLog
-from replan.plan.model import Value
 
 REPLY = "reply/"  # the prefix of notes that hold the replies of a model; the loop's key follows
 CALL = "call/"  # the prefix of notes about tool calls; the loop's key follows

@@ -14,13 +14,13 @@ from langgraph.types import Overwrite
 
 from replan.log.run_log import RunLog
 from replan.plan.statuses import EXCERPT, excerpt
-from replan.state.digests import collect
 from replan.state.enhanced import EnhancedState
 from replan.state.results import (
     CollectedResults,
     ExecutionRecord,
     FeedbackResult,
     SpecialistResult,
+    collect,
 )
 
 RESULTS = ("current_specialist_results", "carried_results")

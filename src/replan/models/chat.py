@@ -24,7 +24,7 @@ from replan.base.langgraph_inside.callbacks import (
     reported_inside_only,
     whole_reply,
 )
-from replan.base.langgraph_inside.models import is_of_openai, provider_of, streams_itself
+from replan.base.langgraph_inside.langchain import is_of_openai, provider_of, streams_itself
 from replan.base.texts.storable import well_formed
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
 from replan.models.retries import (

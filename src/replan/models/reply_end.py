@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import ToolCallChunk
 
 from replan.prompts.replies.unfinished import breaks_off, is_unfinished
-from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH, UNFINISHED
+from replan.state.outcomes import CONTENT_FILTER, CUTS, REPLY_LENGTH, UNFINISHED
 
 # What providers call the reason of an end; `status` is that of OpenAI's Responses API.
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "status")

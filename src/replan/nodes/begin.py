@@ -25,15 +25,13 @@ from replan.prompts.host import RESULTS_BUDGET, request_messages
 from replan.prompts.sections import request_text, within_budget
 from replan.specialists.services import Services
 from replan.specialists.steps.answer_events import report_answer
-from replan.specialists.steps.carried_results import TENANT, carried_results, note_kept
-from replan.state.digests import collect
+from replan.specialists.steps.on_record import TENANT, carried_results, note_kept
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
-from replan.state.memory import MemoryOptions, log_unused
-from replan.state.options import joined
+from replan.state.options import MemoryOptions, joined, log_unused
 from replan.state.person.answers import answers_in_advance
-from replan.state.results import ExecutionRecord, SpecialistResult
+from replan.state.results import ExecutionRecord, SpecialistResult, collect
 from replan.state.step_options import requests_without_knowledge
 
 

@@ -6,14 +6,13 @@ from replan.base.errors import LimitReachedError
 from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.host.answer import Answer, completed, end_run, with_output
-from replan.nodes.host.answer_stream import AnswerStream
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.new_settings import host_node
+from replan.nodes.host.reply_parts import AnswerStream
 from replan.ports.run_context import use, using
 from replan.prompts.host import build_direct_answer_prompt
-from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.outcomes import Outcome, TaskComplexity
+from replan.state.outcomes import CUTS, Outcome, TaskComplexity
 from replan.state.results import ThinkingResult
 
 

@@ -9,16 +9,16 @@ from replan.base.errors import InputError, LimitReachedError, ModelCallError
 from replan.base.langgraph_inside.tasks import checkpoint_of
 from replan.log.events.types import AnswerReset, FeedbackGenerated
 from replan.log.rows import Request
-from replan.nodes.host.answer_step import (
+from replan.nodes.host.answer import (
     checked_reference,
     foreseen_result,
     result_of_reference,
 )
-from replan.nodes.host.answer_stream import AnswerStream
 from replan.nodes.host.early_plan import hear_revision
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.new_settings import host_node
-from replan.nodes.host.steering_outcome import report_outcome
+from replan.nodes.host.reply_parts import AnswerStream
+from replan.nodes.host.steered_plan import report_outcome
 from replan.ports.run_context import here
 from replan.prompts.host import (
     RESULTS_BUDGET,

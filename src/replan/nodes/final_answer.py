@@ -7,16 +7,15 @@ from pydantic import JsonValue
 
 from replan.base.errors import LimitReachedError, ModelCallError
 from replan.nodes.host.answer import Answer, completed, end_run, with_output
-from replan.nodes.host.answer_stream import AnswerStream
 from replan.nodes.host.early_plan import end_early_steps
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.new_settings import host_node
+from replan.nodes.host.reply_parts import AnswerStream
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, unread_warning
-from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
-from replan.state.outcomes import Outcome
+from replan.state.outcomes import CUTS, NO_ANSWER, Outcome
 from replan.state.results import newest_results
 from replan.state.rules import (
     has_reports,

@@ -11,10 +11,9 @@ from langgraph.runtime import Runtime
 from replan.base.errors import InputError
 from replan.base.langgraph_inside.tasks import checkpoint_of
 from replan.log.events.types import LimitReached, PlanUpdated
-from replan.nodes.host.approvals import approval_of, changed_by_person
+from replan.nodes.host.approvals import approval_of, changed_by_person, newest_answer
 from replan.nodes.host.host_call import emitter_of
 from replan.nodes.host.new_settings import with_new_settings
-from replan.nodes.host.newest_answer import newest_answer
 from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
 from replan.ports.ask_user import path_of_step

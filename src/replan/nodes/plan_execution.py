@@ -15,8 +15,7 @@ from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rerun import Rerun
 from replan.plan.statuses import with_statuses
 from replan.specialists.services import Services
-from replan.specialists.steps.on_record import keys_in
-from replan.specialists.steps.stale import stale_steps
+from replan.specialists.steps.on_record import keys_in, stale_steps
 from replan.specialists.steps.step_run import context_of
 from replan.state.conversation.conversation import Seen
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history

@@ -18,7 +18,7 @@ from replan.nodes.host.model_revision import (
 from replan.nodes.host.new_settings import host_node
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
-from replan.plan.progress import repeats_revision
+from replan.plan.statuses import repeats_revision
 from replan.prompts.host import build_plan_update_prompt
 from replan.prompts.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history

@@ -15,11 +15,9 @@ from replan.nodes.host.new_settings import with_new_settings
 from replan.nodes.host.steered_plan import UNSAFE, with_edits
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import TaskPlan
-from replan.plan.progress import made_progress, repeats_revision
-from replan.plan.statuses import with_statuses
+from replan.plan.statuses import made_progress, repeats_revision, with_statuses
 from replan.ports.run_context import here
 from replan.specialists.services import Services
-from replan.state.digests import collect
 from replan.state.enhanced import (
     EnhancedState,
     new_version,
@@ -27,12 +25,13 @@ from replan.state.enhanced import (
     with_history,
     without_history,
 )
-from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.results import (
     Assignment,
     ExecutionRecord,
     SpecialistResult,
+    after_round,
+    collect,
     round_results,
     settled,
 )

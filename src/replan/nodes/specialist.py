@@ -21,9 +21,8 @@ from replan.nodes.result_collector import with_results_of_round
 from replan.ports.run_context import here
 from replan.ports.steering import Steering
 from replan.specialists.services import Services
-from replan.specialists.steps.beside import do_beside, joined
 from replan.specialists.steps.board import Boards, Sent, read_state
-from replan.specialists.steps.early_steps import EarlySteps
+from replan.specialists.steps.early_steps import EarlySteps, do_beside, joined
 from replan.specialists.steps.step_run import StepRun
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, with_history
 from replan.state.limits import RunSettings

@@ -11,13 +11,12 @@ from replan.log.events.types import MemorySummary
 from replan.models.spending.scopes import price_of
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.new_settings import host_node
+from replan.prompts.host import build_summary_prompt
 from replan.prompts.replies.readings import read_answer
-from replan.prompts.summary_prompt import build_summary_prompt
-from replan.state.conversation.conversation import MemoryPolicy
-from replan.state.conversation.summary import covering, to_cover
-from replan.state.cuts import CONTENT_FILTER
+from replan.state.conversation.conversation import MemoryPolicy, covering, to_cover
 from replan.state.enhanced import EnhancedState
-from replan.state.memory import Summary
+from replan.state.options import Summary
+from replan.state.outcomes import CONTENT_FILTER
 
 ROOM_TO_THINK = 4_096
 """Tokens of a reply in addition to its summary, for models that think before they write."""

@@ -9,12 +9,12 @@ from langgraph.types import Overwrite
 from replan.base.errors import LimitReachedError
 from replan.log.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
 from replan.models.reply_end import refusal_in, refused
-from replan.nodes.host.answer_step import step_number
-from replan.nodes.host.answer_stream import AnswerStream
+from replan.nodes.host.answer import step_number
 from replan.nodes.host.early_plan import end_early_steps, hear_first_plan
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.host_knowledge import knowledge_of_request
 from replan.nodes.host.new_settings import host_node
+from replan.nodes.host.reply_parts import AnswerStream
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.replies.readings import (

@@ -6,9 +6,9 @@ from pydantic import JsonValue
 
 from replan.base.langgraph_inside.tasks import checkpoint_of
 from replan.log.run_log import RunLog
+from replan.nodes.host.approvals import RepeatedAnswerError, newest_answer
 from replan.nodes.host.host_call import emitter_of
 from replan.nodes.host.new_settings import with_new_settings
-from replan.nodes.host.newest_answer import RepeatedAnswerError, newest_answer
 from replan.ports.ask_user import path_of_step
 from replan.specialists.services import Services
 from replan.specialists.steps.answer_events import report_answer

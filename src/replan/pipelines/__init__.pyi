@@ -20,8 +20,9 @@ from replan.pipelines.sub_threads.sub_thread_handlers import (
 )
 from replan.pipelines.task import Task as Task
 from replan.ports.thread_repository import ThreadRepository as ThreadRepository
-from replan.state.pipeline.thread_paths import (
+from replan.state.pipeline.threads import (
+    Thread as Thread,
+    ThreadMessage as ThreadMessage,
     get_sub_thread_by_path as get_sub_thread_by_path,
     require_sub_thread as require_sub_thread,
 )
-from replan.state.pipeline.threads import Thread as Thread, ThreadMessage as ThreadMessage

@@ -19,8 +19,7 @@ from replan.models.reply_end import end_of
 from replan.ports.run_context import here, using
 from replan.ports.thread_repository import ThreadRepository
 from replan.prompts.sections import Call, call_tag
-from replan.state.pipeline.thread_paths import SubThreadPath
-from replan.state.pipeline.threads import ThreadMessage
+from replan.state.pipeline.threads import SubThreadPath, ThreadMessage
 from replan.state.results import ExecutionContext
 
 Tell = Callable[..., None]

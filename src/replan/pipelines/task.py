@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue
 
 from replan.base.values import Value
 from replan.pipelines.host_utils import HostUtils, host_utils
-from replan.state.pipeline.thread_paths import path_text
+from replan.state.pipeline.threads import path_text
 
 TaskType = Literal["message", "action"]
 """A message of a user, or something that the program does by itself."""

@@ -18,8 +18,7 @@ from replan.plan.markdown.document import (
     parse_plan_from_markdown,
     refresh_content,
 )
-from replan.plan.markdown.normal import normalised, normalised_step
-from replan.plan.markdown.rendering import render, render_for_model
+from replan.plan.markdown.rendering import normalised, normalised_step, render, render_for_model
 from replan.plan.markdown.seal import (
     fingerprint,
     sealed,
@@ -42,13 +41,11 @@ from replan.plan.order import (
     run_order,
     width,
 )
-from replan.plan.progress import (
-    made_progress,
-    repeats_revision,
-)
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.statuses import (
     excerpt,
+    made_progress,
+    repeats_revision,
     with_statuses,
 )
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from replan.base.errors import PlanChangeError, Refusal
 from replan.plan.changes import PlanChanges, changed, difference, unstarted
 from replan.plan.markdown.document import refresh_content
-from replan.plan.markdown.normal import normalised_step
-from replan.plan.misfits import misfits
+from replan.plan.markdown.rendering import normalised_step
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
+from replan.plan.order import misfits
 
 _WAITS = frozenset(("dependencies", "condition"))
 

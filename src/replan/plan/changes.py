@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import Field, JsonValue, field_validator
 
-from replan.base.values import same
-from replan.plan.markdown.normal import normalised_step
-from replan.plan.model import PlanStep, PlanUpdateType, StepStatus, TaskPlan, Value
+from replan.base.values import Value, same
+from replan.plan.markdown.rendering import normalised_step
+from replan.plan.model import PlanStep, PlanUpdateType, StepStatus, TaskPlan
 from replan.plan.option_table import STRUCTURAL
 
 

@@ -3,8 +3,9 @@
 from itertools import combinations
 from posixpath import normpath
 
+from replan.base.values import Value
 from replan.plan.dependencies import blocked_steps, skippable_steps
-from replan.plan.model import PlanStep, TaskPlan, Value
+from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.order import waits_of
 
 

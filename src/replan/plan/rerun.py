@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from replan.base.values import Value
 from replan.plan.changes import unstarted
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import fingerprint, read_fingerprints, unsealed
-from replan.plan.model import TaskPlan, Value
+from replan.plan.model import TaskPlan
 from replan.plan.order import run_order
 
 Reason = Literal["edited", "reopened", "dependency", "input_changed"]

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from pydantic import TypeAdapter
 
-from replan.plan.model import Value
+from replan.base.values import Value
 
 
 class BuiltIn(Value):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pydantic import Field
 
-from replan.plan.model import Value
+from replan.base.values import Value
 from replan.state.knowledge import ANY_SCORE, Chunk, Filter
 
 

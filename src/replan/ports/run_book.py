@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, JsonValue
 
-from replan.plan.model import Value
+from replan.base.values import Value
 from replan.state.limits import RunSettings
 from replan.state.outcomes import RunOutcome
 

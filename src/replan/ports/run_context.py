@@ -20,12 +20,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
-from replan.base.declared.fields import Effects
+from replan.base.declared.part import Effects
 from replan.base.langgraph_inside.tasks import inherited_config
-from replan.log.events.at_once import Listener
 from replan.log.events.calls import CallReporter, ToolOutcome, tool_fields
 from replan.log.events.emitter import Emitter, RunHooks
-from replan.log.events.trace import Trace
+from replan.log.events.listeners import Listener, Trace
 from replan.log.events.types import BaseEvent, ToolDecision, WarningReported
 from replan.log.transcript import Transcript
 from replan.plan.model import TaskPlan

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from replan.base.declared.fields import Effects
+from replan.base.declared.part import Effects
 from replan.base.values import Value
 
 SERVER_NAME = r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*"

@@ -20,12 +20,14 @@ from langchain_core.messages import (
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import PROMPTED
-from replan.prompts.knowledge_section import KEEP_MARKS, knowledge_section
 from replan.prompts.sections import (
+    KEEP_MARKS,
     Call,
     Caller,
+    conversation_text,
     data_message,
     instructions_in,
+    knowledge_section,
     request_sections,
     section,
     summary_section,
@@ -38,11 +40,12 @@ from replan.state.conversation.conversation import (
     MemoryPolicy,
     Seen,
     resolved,
+    shortened,
     split_at_request,
     visible_messages,
 )
 from replan.state.enhanced import EnhancedState, plan_of, settings_of
-from replan.state.memory import MemoryOptions
+from replan.state.options import MemoryOptions
 from replan.state.results import (
     CollectedResults,
     ExecutionStatus,
@@ -395,3 +398,14 @@ def _beside_plan(result: SpecialistResult, step: PlanStep | None) -> dict[str, o
         "wants": result.replan_needed and "a revised plan",
     }
     return {name: value for name, value in said.items() if value}
+
+
+def build_summary_prompt(
+    before: str, messages: Sequence[AnyMessage], host: HostPrompts, *, max_tokens: int
+) -> list[BaseMessage]:
+    """Ask for one summary of the summary so far and the messages that come after it."""
+    asked = render(load("summary"), max_tokens=max_tokens)
+    said = [shortened(message) for message in messages]
+    data = (before and section("memory", before), section("conversation", conversation_text(said)))
+    system = system_message(Call(node="memory_summary"), host.system, asked)
+    return [system, data_message(*data)]

@@ -7,11 +7,11 @@ from typing import Any, Self
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
-from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import (
     Call,
     data_message,
     instructions_in,
+    knowledge_section,
     request_sections,
     section,
     summary_section,

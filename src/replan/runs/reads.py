@@ -18,10 +18,9 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks, state_at_rest
 from replan.runs.asked.requests import BEAT
 from replan.runs.calling.compiled import shapes_of
-from replan.runs.reports import read_run, with_equal_calls
+from replan.runs.reports import read_run, snapshot_of, with_equal_calls
 from replan.runs.result import RunResult, result_of
 from replan.runs.run_at_work import Resources
-from replan.runs.snapshots import snapshot_of
 from replan.state.enhanced import EnhancedState
 
 

@@ -1,13 +1,16 @@
-"""Read the report of a stored run, through any graph of a team with its storage: nothing is run."""
+"""Read the state, the plan and the report of a stored run; nothing is run."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast, get_args
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
 from pydantic import Field
 
-from replan.base.secrets.known import MASK
+from replan.base.errors import InputError
+from replan.base.secrets.masking import MASK
 from replan.base.values import Value
 from replan.log.equal_calls import CALLS, EqualCall, call_in, equal_call
 from replan.log.events.types import Event, SpecialistInvoked
@@ -17,22 +20,118 @@ from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
 from replan.models.spending.deadline import TIMES
+from replan.nodes.result_collector import settle_round
 from replan.pipelines.phases.suggestions import next_phase
+from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks
-from replan.runs.calling.compiled import Graph
-from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
-from replan.runs.snapshots import snapshot_of
-from replan.state.enhanced import EnhancedState
+from replan.runs.calling.barred import check_not_barred
+from replan.runs.calling.compiled import Graph, services_in
+from replan.runs.calling.new_or_continued import is_not_begun
+from replan.specialists.steps.on_record import RecordedResults
+from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.outcomes import Outcome
 from replan.state.pipeline.thread_rows import thread_from
 from replan.state.pipeline.threads import HISTORY, Thread
 from replan.state.questions import Question
-from replan.state.results import SpecialistResult, newest_results
+from replan.state.results import Assignment, SpecialistResult, newest_results
 from replan.state.rules import is_final, larger_limit
 from replan.state.usage import Usage
+
+
+async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
+    """The newest state of a run, also where its thread has begun another one since."""
+    reads, config = cast("Any", graph), config_of(record.thread_id)
+    newest: StateSnapshot = await reads.aget_state(config)
+    has_begun = not is_not_begun(newest)
+    if has_begun and newest.values.get("run_id", record.run_id) == record.run_id:
+        return newest
+    history = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
+    async for snapshot in history:
+        # What is there before it begins is the state of the run before.
+        return snapshot._replace(values={}) if is_not_begun(snapshot) else snapshot
+    return newest._replace(values={}, next=(), tasks=(), interrupts=())
+
+
+async def check_goes_on(graph: Graph, record: RunRecord) -> None:
+    """Check that a run may go on: here, and on its thread, where what continues is the newest run.
+
+    Raises:
+        InputError: It was exported or cancelled for good, or its thread has begun another run.
+    """
+    await check_not_barred(services_in(graph).log, record.run_id)
+    newest: StateSnapshot = await cast("Any", graph).aget_state(config_of(record.thread_id))
+    names = newest.metadata or {} if is_not_begun(newest) else newest.values
+    if names.get("run_id") in (None, "", record.run_id):
+        return
+    own = await snapshot_of(graph, record)
+    # One that was killed before it left anything there can begin behind the other.
+    if own.values or own.tasks:
+        raise InputError(
+            "Another run has begun on the thread of this one, which cannot continue. Start its "
+            "request again, under another id."
+        )
+
+
+def config_of(thread_id: str) -> RunnableConfig:
+    """LangGraph's configuration of a run: its thread."""
+    return {"configurable": {"thread_id": thread_id}}
+
+
+def with_results(
+    plan: TaskPlan, results: Iterable[SpecialistResult], origin: str, at: datetime
+) -> TaskPlan:
+    """Return a plan, sealed, with the marks of its open steps that finished since it was written.
+
+    `origin` is the run that has the whole results.
+    """
+    steps = {step.id: step for step in plan.open_steps()}
+    new = {result.key: result.replace(round=0) for result in results if result.step_id in steps}
+    # All that a step names have to answer, besides those who did.
+    answered = {number: dict[str, str]() for number in steps}
+    for result in new.values():
+        answered[result.step_id][result.specialist_name.casefold()] = result.specialist_name
+    seats = [
+        Assignment(step_id=number, specialist=name)
+        for number, names in answered.items()
+        if names
+        for name in (
+            {specialist.casefold(): specialist for specialist in steps[number].specialists} | names
+        ).values()
+    ]
+    state: EnhancedState = {
+        "current_round": 0,
+        "current_specialist_results": new,
+        "dispatched": seats,
+    }
+    return sealed(settle_round(plan, state, at), origin)
+
+
+async def results_on_record(state: EnhancedState, log: RunLog) -> list[SpecialistResult]:
+    """The results that belong to the plan as it is, whether or not the state has them already."""
+    plan = plan_of(state)
+    rows = await log.results(state.get("run_id", ""))
+    settled = plan.by_id.keys() - {step.id for step in plan.open_steps()}
+    finished = {
+        key: result for key, result in newest_results(state).items() if result.step_id in settled
+    }
+    return [*{**finished, **RecordedResults.of(state, rows).known}.values()]
+
+
+def plan_as_it_is(
+    state: EnhancedState, results: Sequence[SpecialistResult], at: datetime
+) -> TaskPlan | None:
+    """The plan with the marks of steps that finished since it was written, and its history."""
+    plan = state.get("current_plan")
+    if plan is None:
+        return None
+    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    is_open = {step.id for step in plan.open_steps()}
+    has_new = any(result.step_id in is_open for result in results)
+    return with_results(whole, results, state.get("run_id", "") if has_new else "", at)
+
 
 Report = TypeVar("Report", bound=RunReport)
 

@@ -24,18 +24,16 @@ from replan.ports.run_context import use
 from replan.ports.steering import STEERED, TOO_LATE, Steering, missed_warning
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
-from replan.runs.asked.requests import answers_in, note_answers
-from replan.runs.asked.steers import outcomes_of, settle_missed
+from replan.runs.asked.requests import answers_in, note_answers, outcomes_of, settle_missed
 from replan.runs.calling.compiled import Graph, services_in, shapes_of
 from replan.runs.calling.given_input import Input, read_settings
 from replan.runs.calling.new_or_continued import Call, is_not_begun
 from replan.runs.calling.team_graph import alone
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
-from replan.runs.reports import keep_report
+from replan.runs.reports import check_goes_on, config_of, keep_report
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
-from replan.runs.snapshots import check_goes_on, config_of
 from replan.runs.stopping import StopSignal, put_an_end_to
 from replan.runs.team_on_record import changes_of_team, team_for
 from replan.state.enhanced import EnhancedState

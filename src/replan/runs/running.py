@@ -15,7 +15,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import GraphOutput, StateSnapshot
 
 from replan.base.errors import InputError
-from replan.log.events.at_once import Listener
+from replan.log.events.listeners import Listener
 from replan.log.events.types import (
     ApprovalRequested,
     BaseEvent,

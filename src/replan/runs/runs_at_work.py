@@ -10,8 +10,13 @@ from pydantic import JsonValue
 
 from replan.base.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
-from replan.runs.asked.requests import BEAT, check_first_answer, check_same_words
-from replan.runs.asked.steers import check_steer, refuse_second_edit
+from replan.runs.asked.requests import (
+    BEAT,
+    check_first_answer,
+    check_same_words,
+    check_steer,
+    refuse_second_edit,
+)
 from replan.runs.calling.compiled import services_in
 from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of

@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Unpack, cast, overload
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
@@ -22,9 +22,12 @@ from replan.log.report import RunReport
 from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.requests import BEAT, answer_rows, check_same_answers, digest_of_answers
-from replan.runs.asked.steers import (
+from replan.runs.asked.requests import (
+    BEAT,
+    answer_rows,
+    check_same_answers,
     check_steer,
+    digest_of_answers,
     is_repeated,
     refuse_if_over,
     refuse_second_edit,
@@ -33,8 +36,7 @@ from replan.runs.calling.barred import lift
 from replan.runs.calling.compiled import services_in
 from replan.runs.calling.given_input import Input, checked_run_id
 from replan.runs.calling.team_graph import alone
-from replan.runs.continued.correcting import Correction
-from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
+from replan.runs.continued.correcting import Correction, CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
 from replan.runs.continued.resuming import begun_again, remaining_work
 from replan.runs.reads import (
@@ -47,12 +49,12 @@ from replan.runs.reads import (
     result_at_rest,
     state_of,
 )
+from replan.runs.reports import check_goes_on, config_of
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.run_input import new_input, stored_input, title_of
 from replan.runs.runs_at_work import RequestFields, RunsAtWork
-from replan.runs.snapshots import check_goes_on, config_of
 from replan.runs.statuses import RunStatus, checked_statuses, page_of, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
 from replan.state.conversation.facts import Fact, facts_of
@@ -678,3 +680,25 @@ class Runtime(Generic[T_co]):
 
     async def _report(self, record: RunRecord) -> RunReport:
         return await report_of(record, self._resources, is_here=record.run_id in self._runs_at_work)
+
+
+class RecordingRuns(RunsAtWork):
+    """Puts answers, stops, edits and messages on record, and refuses all other work."""
+
+    def __init__(self, resources: Resources, why: str) -> None:
+        super().__init__(resources)
+        self._why = why
+
+    def check_can_work(self) -> NoReturn:
+        """Refuse work."""
+        raise InputError(self._why)
+
+    async def start_or_join(self, job: RunJob, *, is_new: bool = False) -> None:
+        """Leave a run whose answers are on record to whoever resumes it."""
+        if is_new or not job.gives_way:
+            self.check_can_work()
+
+
+def recording_beside(runtime: Runtime, why: str) -> Runtime:
+    """A runtime for the same runs that only records what is asked of them, and says why."""
+    return Runtime(runtime.resources, RecordingRuns(runtime.resources, why))

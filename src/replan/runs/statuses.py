@@ -1,4 +1,4 @@
-"""The status of a run, and the list of runs by it."""
+"""The status of a run, the list of runs by it, and the runs of a period."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing
@@ -8,7 +8,11 @@ from typing import TypeVar
 from typing_extensions import TypeAliasType
 
 from replan.base.errors import InputError
+from replan.log.report import RunReport
 from replan.ports.run_book import BY_NEED, RunBook, RunOrder, RunOutcome, RunRecord
+from replan.ports.storage import Storage
+from replan.runs.calling.compiled import Graph
+from replan.runs.reports import read_run
 
 T = TypeVar("T")
 
@@ -90,3 +94,33 @@ async def page_of(
             if (entry := await entry_of(record)) is not None:
                 entries.append(entry)
     return entries, ""
+
+
+MOST_RUNS = 2_000
+"""Runs of a period that are added up: the newest ones."""
+
+
+async def runs_since(
+    since: datetime | None,
+    storage: Storage,
+    graph_of: Callable[[RunRecord], Graph],
+    at: datetime,
+    is_seen: Callable[[RunRecord], bool] = lambda _: True,
+) -> tuple[list[RunReport], bool]:
+    """Read the newest runs that began since then, and say whether there are more.
+
+    Args:
+        since: When the period begins; None: with the first run.
+        storage: Where they are.
+        graph_of: Gives what reads the state of a run.
+        at: Now.
+        is_seen: Whether a run counts.
+    """
+
+    async def read(record: RunRecord) -> RunReport | None:
+        seen = is_seen(record)
+        return await read_run(graph_of(record), storage, record, at) if seen else None
+
+    records = records_of(storage.runs, since=since)
+    reports, last = await page_of(records, MOST_RUNS, read, MOST_RUNS)
+    return reports, bool(last)

@@ -15,10 +15,10 @@ from replan.nodes.host.host_call import host_call
 from replan.nodes.summarise import written_summary
 from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.calling.team_graph import alone
-from replan.state.conversation.summary import to_cover
+from replan.state.conversation.conversation import to_cover
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.state.memory import Summary
+from replan.state.options import Summary
 
 _NODE = "summarise"
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from replan.base.declared.fields import field_error
+from replan.base.declared.part import field_error
 from replan.base.texts.bounds import PLAN
 from replan.base.texts.signs import is_hidden
 from replan.log.labels import MOST as MOST_LABELS

@@ -27,9 +27,8 @@ from replan.models.spending.scopes import check_prices
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import services_in
-from replan.runs.recording import recording_beside
 from replan.runs.run import Run
-from replan.runs.service import Runtime
+from replan.runs.service import Runtime, recording_beside
 from replan.runs.team_on_record import team_name, who_continues
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity

@@ -12,7 +12,7 @@ from replan.log.report import RunReport
 from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
-from replan.runs.asked.changed_plan import check_changed_plan
+from replan.runs.asked.pending import check_changed_plan
 from replan.runs.reads import state_of
 from replan.runs.run import Run
 from replan.server.callers.allowances import Lease

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from replan.state.conversation.conversation import MemoryPolicy, client_instructions
-from replan.state.memory import Summary
+from replan.state.options import Summary
 from replan.state.session.context import Content, Message
 
 

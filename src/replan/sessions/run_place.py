@@ -29,11 +29,11 @@ from replan.runs.calling.compiled import Graph
 from replan.runs.calling.given_input import Input
 from replan.runs.calling.new_or_continued import Call, check_storable
 from replan.runs.calling.team_graph import TeamGraph
+from replan.runs.reports import config_of
 from replan.runs.result import RunResult
 from replan.runs.run_at_work import Following
 from replan.runs.running import followed
 from replan.runs.service import Runtime
-from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun, close_step_of, put_on_thread
 from replan.sessions.session_runs import own_record

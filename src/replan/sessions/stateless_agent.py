@@ -36,7 +36,7 @@ from replan.sessions.turn import SUMMARY, Turn
 from replan.specialists.job import JobSpecialist
 from replan.specialists.pipeline import PipelineSpecialist
 from replan.specialists.services import Services
-from replan.state.memory import Summary
+from replan.state.options import Summary
 from replan.state.session.context import AgentContext, AgentResult
 from replan.state.session.context_fields import ValueReader, is_large
 

@@ -10,13 +10,12 @@ from pydantic import JsonValue
 
 from replan.base.errors import UsageError
 from replan.base.failures import describe
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.log.events.types import Event, MemoryApplied
 from replan.log.whole_results import whole_values
 from replan.ports.run_context import using
 from replan.runs.asked.asks import asks_in
-from replan.runs.asked.changed_plan import check_changed_plan
-from replan.runs.asked.pending import PendingQuestion
+from replan.runs.asked.pending import PendingQuestion, check_changed_plan
 from replan.runs.calling.compiled import services_in, shapes_of
 from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, portable_run
@@ -31,7 +30,7 @@ from replan.specialists.services import Services
 from replan.state.conversation.conversation import MemoryPolicy, resolved
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
-from replan.state.memory import Summary
+from replan.state.options import Summary
 from replan.state.outcomes import INCOMPLETE
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question

@@ -6,8 +6,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import BaseModel, create_model
 
-from replan.base.declared.fields import Effects
-from replan.base.langgraph_inside.tool_internals import with_schema
+from replan.base.declared.part import Effects
+from replan.base.langgraph_inside.langchain import with_schema
 from replan.base.user_code import KEY, parameters_of
 
 _HIDDEN = "replan_hidden_key"

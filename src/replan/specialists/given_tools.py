@@ -6,9 +6,9 @@ from typing import Any, cast, get_args
 
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
-from replan.base.declared.fields import Effects
+from replan.base.declared.part import Effects
 from replan.base.errors import ConfigurationError
-from replan.base.langgraph_inside.models import can_call_tools
+from replan.base.langgraph_inside.langchain import can_call_tools
 from replan.base.texts.schema_size import SchemaBoundError, SchemaMeter
 from replan.models.chat import Chat
 from replan.models.streams import ToolCallChecker, Toolset, holds_tool_call

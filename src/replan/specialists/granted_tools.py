@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.base.errors import ToolServerError
-from replan.base.langgraph_inside.tool_internals import ServerTool
+from replan.base.langgraph_inside.langchain import ServerTool
 from replan.base.texts.schema_size import LONGEST_SCHEMA, SchemaBoundError, SchemaMeter
 from replan.ports.run_context import here
 from replan.ports.tool_provider import (

@@ -19,9 +19,8 @@ from replan.pipelines.turns.main_turn import MainTurn, exclusively, turn_on
 from replan.ports.run_context import Context, here, using
 from replan.ports.specialist_port import show_text
 from replan.ports.thread_repository import ThreadRepository
-from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.replies.shape import Shape
-from replan.prompts.sections import section
+from replan.prompts.sections import knowledge_section, section
 from replan.specialists.returned_values import shaped_result
 from replan.state.pipeline.thread_rows import THREADS, questions_in, under_id
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult

@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
-from replan.models.spending.estimates import tokens_of_request
+from replan.models.spending.scopes import tokens_of_request
 from replan.ports.run_context import here
 
 READ_RESULT = "read_result"

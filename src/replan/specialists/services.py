@@ -24,7 +24,7 @@ from replan.prompts.replies.shape import Shape
 from replan.state.conversation.facts import Facts, facts_of
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget, Price, RunSettings
-from replan.state.memory import MemoryOptions
+from replan.state.options import MemoryOptions
 from replan.state.team import SpecialistCard
 
 _USER_OF_A_CLIENT = (

@@ -17,11 +17,11 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from replan.base.declared.fields import Effects
 from replan.base.declared.mistakes import mistakes_in
+from replan.base.declared.part import Effects
 from replan.base.errors import InDoubtError, ToolCallLostError
 from replan.base.failures import describe, is_fatal_for_run
-from replan.base.langgraph_inside.tool_internals import called_by, runs_in_thread
+from replan.base.langgraph_inside.langchain import called_by, runs_in_thread
 from replan.base.user_code import call
 from replan.base.values import restored
 from replan.log.events.types import ToolDecision
@@ -30,8 +30,7 @@ from replan.ports.ask_user import ask
 from replan.ports.run_context import reported_tool_call
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
-from replan.state.person.answers import read_call_decision
-from replan.state.person.verdicts import ask_what_became_of
+from replan.state.person.answers import ask_what_became_of, read_call_decision
 from replan.state.questions import Decision
 
 LONGEST_TOOL_RESULT = 50_000  # characters of one tool's result that the model sees

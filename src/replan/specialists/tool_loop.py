@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
-from replan.base.declared.fields import Effects
+from replan.base.declared.part import Effects
 from replan.base.errors import ConfigurationError
 from replan.models.chat import Chat
 from replan.models.streams import OnText, Toolset

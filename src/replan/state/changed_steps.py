@@ -16,9 +16,10 @@ from typing import Any, Self, cast
 from langgraph.errors import InvalidUpdateError
 from pydantic import Field, PrivateAttr, field_validator
 
+from replan.base.values import Value
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import origin_of, sealed, unsealed
-from replan.plan.model import PlanStep, TaskPlan, Value
+from replan.plan.model import PlanStep, TaskPlan
 from replan.state.channels import CheckedDelta, checked, stored
 
 _APART = frozenset({"content", "steps"})

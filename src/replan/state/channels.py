@@ -19,7 +19,7 @@ from langgraph.types import Overwrite
 from pydantic import ValidationError
 
 from replan.base.failures import reason_of
-from replan.base.langgraph_inside.delta_channel import (
+from replan.base.langgraph_inside.langgraph_channels import (
     NOTHING,
     Delta,
     overwriting,

@@ -24,10 +24,9 @@ from replan.state.channels import (
     latest,
     merged,
 )
-from replan.state.generations import Generation
 from replan.state.knowledge import Knowledge
 from replan.state.limits import LimitHit, RunSettings
-from replan.state.memory import Summary
+from replan.state.options import Summary
 from replan.state.outcomes import Outcome
 from replan.state.questions import Decision, Question, still_asked
 from replan.state.results import (
@@ -36,6 +35,7 @@ from replan.state.results import (
     ExecutionContext,
     ExecutionRecord,
     FeedbackResult,
+    Generation,
     SpecialistResult,
     ThinkingResult,
     UnreadableReply,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue, model_validator
 
-from replan.plan.model import Value
+from replan.base.values import Value
 from replan.state.options import Options, joined
 
 logger = logging.getLogger(__name__)

@@ -7,10 +7,9 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
-from replan.plan.model import Value
+from replan.base.values import Value
 from replan.state.knowledge import RAGOptions
-from replan.state.memory import MemoryOptions
-from replan.state.options import SettingsPart
+from replan.state.options import MemoryOptions, SettingsPart
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.base.values import digest_of, fields_in
-from replan.plan.model import PlanStep, TaskPlan, Value
+from replan.base.values import Value, digest_of, fields_in
+from replan.plan.model import PlanStep, TaskPlan
 from replan.state.usage import TokenCount
 
 QuestionKind = Literal["question", "approval", "unknown_outcome", "plan"]

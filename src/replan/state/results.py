@@ -1,4 +1,4 @@
-"""What the nodes produce: thinking, execution contexts, specialist results, feedback.
+"""What the nodes produce: thinking, execution contexts, results and their digest, feedback.
 
 Whoever asks what the steps of a run came to asks here: prompts, nodes, steps, views.
 The names follow the Eino host multi-agent design that this project grew from.
@@ -13,12 +13,11 @@ from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
 
 from replan.base.texts.storable import storable_text, unstorable
-from replan.plan.model import Author, PlanStep, PlanUpdateType, StepStatus, Value
+from replan.base.values import Value
+from replan.plan.model import Author, PlanStep, PlanUpdateType, StepStatus, TaskPlan
 from replan.plan.statuses import excerpt
-from replan.state.artifacts import Artifact
-from replan.state.cuts import with_cut
 from replan.state.knowledge import Source
-from replan.state.outcomes import ExecutionStatus, TaskComplexity
+from replan.state.outcomes import Artifact, ExecutionStatus, TaskComplexity, with_cut
 from replan.state.session.session import Session, check_project_state
 from replan.state.usage import TokenCount
 
@@ -437,3 +436,80 @@ def _input_from(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
     # If a person settled the step, the results are from earlier attempts.
     whole = joined_texts(step_results) if status_of(step_results) is step.status else ""
     return whole or step.result
+
+
+class Generation(Value):
+    """How often a step of a run was settled before, so which records belong to it.
+
+    Attributes:
+        settled: How often it was settled, well or not. The record of an earlier generation
+            does not answer for this one.
+        done: How often it was completed. Services take it for other work then: who opens a
+            completed step requests it again.
+    """
+
+    settled: int = 0
+    done: int = 0
+
+
+FIRST = Generation()
+"""The generation of a step that was never settled."""
+
+
+def after_round(
+    known: Mapping[int, Generation], before: TaskPlan, after: TaskPlan
+) -> dict[int, Generation]:
+    """Return the generations of the steps that a round settled, if they are ever reopened."""
+    was_open = {step.id for step in before.open_steps()} | (after.by_id.keys() - before.by_id)
+    return {
+        step.id: _next(known.get(step.id, FIRST), step)
+        for step in after.steps
+        if step.id in was_open and step.status in (StepStatus.COMPLETED, StepStatus.FAILED)
+    }
+
+
+def _next(last: Generation, step: PlanStep) -> Generation:
+    is_done = step.status is StepStatus.COMPLETED
+    return Generation(settled=last.settled + 1, done=last.done + is_done)
+
+
+_LINE = 200  # characters of a result in the summary
+
+
+def collect(results: Mapping[str, SpecialistResult]) -> CollectedResults:
+    """Divide results into successes and all others, with texts cut to excerpts."""
+    succeeded = {k for k, result in results.items() if result.status is ExecutionStatus.SUCCESS}
+    return CollectedResults(
+        results={key: _digest(result) for key, result in results.items()},
+        successful_results=tuple(key for key in results if key in succeeded),
+        failed_results=tuple(key for key in results if key not in succeeded),
+        summary=generate_result_summary(results),
+    )
+
+
+def generate_result_summary(results: Mapping[str, SpecialistResult]) -> str:
+    """Write a line for each result: its status, and how its error or its text begins."""
+    return "\n".join(
+        f"- {key}: {_status_words(result)}, confidence {result.confidence:g}: {_beginning(result)}"
+        for key, result in results.items()
+    )
+
+
+def _digest(result: SpecialistResult) -> SpecialistResult:
+    text = excerpt(result.text)
+    if result.excerpt or result.result is None or text == result.text:
+        return result
+    message = AIMessage(text, id=result.result.id)
+    beginning = {"result": message, "excerpt": True, "length": len(result.text)}
+    return result.model_copy(update=beginning)
+
+
+def _beginning(result: SpecialistResult) -> str:
+    text = (result.error or result.text).strip().partition("\n")[0]
+    if not text and result.excerpt:
+        return f"{result.length} characters"
+    return excerpt(text, _LINE)
+
+
+def _status_words(result: SpecialistResult) -> str:
+    return f"{result.status.value}, incomplete" if result.cut else result.status.value

@@ -11,10 +11,9 @@ from replan.plan.dependencies import blocked_steps, ready_steps, steps_left_out,
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
-from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.limits import LimitHit, Limits, rounded_up
-from replan.state.outcomes import Outcome
+from replan.state.outcomes import CUTS, Outcome
 from replan.state.questions import Question
 from replan.state.results import (
     ActionType,

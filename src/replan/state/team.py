@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from replan.base.declared.fields import Effects
+from replan.base.declared.part import Effects
 from replan.base.errors import Mistake, Refusal
+from replan.base.values import Value
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.title import UnplacedMistake
-from replan.plan.model import PlanStep, StepStatus, Value
+from replan.plan.model import PlanStep, StepStatus
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

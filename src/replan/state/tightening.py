@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
-from replan.plan.model import Value
+from replan.base.values import Value
 from replan.state.knowledge import SEARCHED, RAGOptions, knowledge_options
 from replan.state.limits import Limits, RunSettings
-from replan.state.memory import BUILT_IN, MemoryOptions
-from replan.state.options import Options, joined
+from replan.state.options import BUILT_IN, MemoryOptions, Options, joined
 
 V = TypeVar("V", bound=Value)
 

@@ -28,7 +28,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from replan.base.langgraph_inside.checkpoints import WRITES_IDX_MAP
 from replan.storage.database import Connection, Row, first
 from replan.storage.faults import UnreadableRecordError
-from replan.storage.packing import pack, unpack
+from replan.storage.serializer import pack, unpack
 
 Filter = Mapping[str, Any]
 Conditions = Mapping[str, object]

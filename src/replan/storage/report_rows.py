@@ -16,8 +16,7 @@ from replan.ports.run_book import RunRecord
 from replan.state.outcomes import Outcome
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection
-from replan.storage.log_rows import SqlRows
-from replan.storage.log_texts import RememberedTexts
+from replan.storage.log_rows import RememberedTexts, SqlRows
 from replan.storage.runs import NEWEST_FIRST, WITH_PREFIX, records
 from replan.storage.schema import SCHEMA
 from replan.storage.sqlite import SqliteConnection

@@ -1,11 +1,15 @@
 """The strict serializer of checkpoints: it restores our values, messages, and nothing else.
 
+What is encrypted is not compressed: its length would tell how much of a text is in it twice. The
+log is not, either: it can be read as it is.
+
 A checkpoint names the classes of its values. LangGraph's default makes an instance of any class
 that is named, so anyone who can write the database can run code; here only listed classes are made,
 and everything else stays plain data.
 """
 
 import logging
+import zlib
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import is_dataclass
@@ -27,7 +31,34 @@ from replan.state.changed_steps import ChangedSteps
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.storage.faults import UnreadableRecordError, UnstorableValueError
-from replan.storage.packing import LEAST, pack, unpack
+
+LEAST = 256
+"""Bytes of a value below which hardly anything would be saved."""
+
+_FAST = 1  # the level: a higher one takes more time and saves 2 %
+_MOST = 2**28  # bytes of a value, so that a few bytes in the database cannot take all memory
+
+
+def pack(data: bytes) -> bytes:
+    """Compress data."""
+    return zlib.compress(data, _FAST)
+
+
+def unpack(data: bytes) -> bytes:
+    """The data of which `pack` made this.
+
+    Raises:
+        UnreadableRecordError: It is damaged, or too long.
+    """
+    stream = zlib.decompressobj()
+    try:
+        whole = stream.decompress(data, _MOST)
+    except zlib.error as error:
+        raise UnreadableRecordError(str(error)) from error
+    if not stream.eof:
+        raise UnreadableRecordError("a compressed value is cut off, or too long")
+    return whole
+
 
 _PACKED = "+zlib"  # what the types of compressed values end with
 

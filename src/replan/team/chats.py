@@ -75,7 +75,7 @@ class Chats:
                 self.mistakes += error.mistakes
 
     def _chat(self, model: Any, field: str, other: "Chat | None") -> "Chat":
-        from replan.base.langgraph_inside.models import without_own_retries  # noqa: PLC0415 - it is LangChain's
+        from replan.base.langgraph_inside.langchain import without_own_retries  # noqa: PLC0415 - it is LangChain's
         from replan.base.secrets.sources import learn_model  # noqa: PLC0415
         from replan.models.chat import Chat  # noqa: PLC0415
 

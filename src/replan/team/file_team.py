@@ -11,10 +11,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr
 
-from replan.base.declared.fields import Row
-from replan.base.declared.files import file_schema
-from replan.base.declared.placing import each_once_by_place
-from replan.base.declared.yaml_source import YamlSource
+from replan.base.declared.part import Row
+from replan.base.declared.yaml_source import YamlSource, each_once_by_place, file_schema
 from replan.base.errors import Mistake, TeamFileError, UsageError
 from replan.base.values import Value
 from replan.ports.run_book import TeamIdentity

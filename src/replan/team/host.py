@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from replan.base.declared.fields import Row
+from replan.base.declared.part import Row
 from replan.state.knowledge import RAGOptions
-from replan.state.memory import MemoryOptions
+from replan.state.options import MemoryOptions
 from replan.team.fields.code import Tool, Typed
 from replan.team.fields.models import Model, Prompt, models_of
 

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.base.declared.fields import (
+from replan.base.declared.mistakes import mistakes_in
+from replan.base.declared.part import (
+    Part,
     Row,
     did_you_mean,
     field_error,
     fields_of,
     list_in,
     name_like,
+    rule_error,
 )
-from replan.base.declared.mistakes import mistakes_in
-from replan.base.declared.part import Part, rule_error
 from replan.base.declared.references import name_in
 from replan.base.errors import Mistake, TeamError, UsageError
 from replan.base.values import described

@@ -6,11 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from replan.base.declared.files import folder_of, read_text
 from replan.base.declared.mistakes import mistake_at
 from replan.base.declared.part import tell_old_name
-from replan.base.declared.placing import read_part
-from replan.base.declared.yaml_source import YamlSource, read_yaml
+from replan.base.declared.yaml_source import YamlSource, folder_of, read_part, read_text, read_yaml
 from replan.base.errors import Mistake, TeamFileError, UnpricedModelError, mistake
 from replan.base.values import fields_in
 from replan.models.spending.scopes import price_of

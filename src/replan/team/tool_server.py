@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, WrapValidator
 from pydantic_core import InitErrorDetails
 
-from replan.base.declared.fields import Row, Surroundings, field_error, name_like
-from replan.base.declared.part import Part, rule_error
+from replan.base.declared.part import Part, Row, Surroundings, field_error, name_like, rule_error
 from replan.base.errors import ConfigurationError, Mistake
 from replan.base.secrets.sources import holds_secret, learn_values
 from replan.base.values import fields_in
@@ -17,7 +16,7 @@ from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.team.fields.texts import ServerUrl, VariableName
 
 if TYPE_CHECKING:
-    from replan.specialists.tool_servers.ways import Way
+    from replan.specialists.tool_servers.http import Way
 
 _OF_PROGRAM = ("args", "env", "env_from", "folder")
 _OF_ADDRESS = ("headers", "headers_from", "token_env")
@@ -112,7 +111,7 @@ class ToolServer(Part):
         return McpServer(name, way, seconds=self.timeout, is_trusted=self.trusted)
 
     def _connection_of(self, location: str, environment: Mapping[str, str]) -> "Way":
-        from replan.specialists.tool_servers.ways import Address, Program  # noqa: PLC0415
+        from replan.specialists.tool_servers.http import Address, Program  # noqa: PLC0415
 
         def valued(field: str, name: str) -> str:
             value = environment.get(name)

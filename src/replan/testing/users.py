@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import JsonValue
 
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.texts.storable import storable_text
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import COMMAND, CONFIRMATION, Asked, Job

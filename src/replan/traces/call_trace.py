@@ -14,7 +14,7 @@ from opentelemetry.trace import Link, SpanKind
 
 from replan.base.failures import describe
 from replan.log.events import types as events
-from replan.log.events.trace import RUN, Tracing
+from replan.log.events.listeners import RUN, Tracing
 from replan.traces import conventions as say
 from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
 from replan.traces.meters import Telemetry

@@ -11,8 +11,8 @@ from replan.log.events.types import (
     MemoryApplied,
     MemorySummary,
 )
-from replan.state.cuts import CUTS
 from replan.state.knowledge import Source
+from replan.state.outcomes import CUTS
 from replan.state.questions import short_key
 from replan.views.cells import answer_text, correction_text, counted, one_line
 

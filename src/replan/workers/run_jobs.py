@@ -13,10 +13,10 @@ from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from replan.base.errors import ReplanError, StorageError, ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.reports import snapshot_of
 from replan.runs.run import Run
 from replan.runs.run_at_work import RunJob
 from replan.runs.service import Runtime
-from replan.runs.snapshots import snapshot_of
 from replan.workers.job_notes import JobNotes, read_job_notes
 
 _SOON, _LATER = 1, 5

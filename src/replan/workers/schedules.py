@@ -10,8 +10,7 @@ from typing import Self
 from croniter import CroniterBadDateError, croniter
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from replan.base.declared.files import read_text
-from replan.base.declared.yaml_source import read_yaml
+from replan.base.declared.yaml_source import read_text, read_yaml
 from replan.base.errors import ConfigurationError, DeclaredFileError, ReplanError
 from replan.base.values import Value
 from replan.log.labels import PRIORITY, QUEUE, TEAM, TENANT, checked_labels

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from replan.base.declared.files import read_text
+from replan.base.declared.yaml_source import read_text
 from replan.base.errors import ConfigurationError, TeamFileError
 from replan.ports.run_book import digest_of
 from replan.workers.queue import Queue

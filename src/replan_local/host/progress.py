@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.plan.dependencies import unmet_steps
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.prompts.sections import Section, sections_of
 
 _REVISED = "Revised: "

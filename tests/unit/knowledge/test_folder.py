@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from replan.base.texts.safe_folder import files_below
+from replan.base.texts.files import files_below
 from replan.errors import RetrievalError
 from replan.knowledge import FolderRetriever, SearchRequest
 from replan.knowledge.index import opened

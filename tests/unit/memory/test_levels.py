@@ -15,8 +15,7 @@ from replan import (
     build_graph,
 )
 from replan.state.conversation.conversation import resolved
-from replan.state.memory import BUILT_IN
-from replan.state.options import joined
+from replan.state.options import BUILT_IN, joined
 from replan.state.step_options import step_options, without_options
 from replan.state.tightening import tightened
 from replan.testing import ScriptedModel
@@ -86,7 +85,7 @@ def test_a_specialist_cannot_see_a_summary_that_nobody_writes():
 
 def test_summaries_that_are_switched_on_where_there_are_none_are_logged(caplog):
     memory = MemoryOptions(summary_enabled=True)
-    with caplog.at_level(logging.WARNING, "replan.state.memory"):
+    with caplog.at_level(logging.WARNING, "replan.state.options"):
         build_graph(Team(ScriptedModel({}), [NOBODY], memory=memory))
     assert [each.message for each in caplog.records] == ["summary_enabled has no effect"]
 

@@ -3,9 +3,15 @@
 from langchain_core.messages import AIMessage, HumanMessage
 
 from replan import MemoryOptions
-from replan.state.conversation.conversation import resolved, visible_messages
-from replan.state.conversation.summary import MOST_AT_ONCE, covering, is_due, to_cover
-from replan.state.memory import Summary
+from replan.state.conversation.conversation import (
+    MOST_AT_ONCE,
+    covering,
+    is_due,
+    resolved,
+    to_cover,
+    visible_messages,
+)
+from replan.state.options import Summary
 
 SUMMARY = resolved(MemoryOptions(mode="summary", history_limit=4, summary_trigger_messages=6))
 

@@ -27,8 +27,7 @@ from replan.pipelines.sub_threads.sub_thread_handlers import (
     SubThreadPreparationHandler,
 )
 from replan.pipelines.task import Task
-from replan.state.pipeline.thread_paths import chained, require_sub_thread
-from replan.state.pipeline.threads import Thread
+from replan.state.pipeline.threads import Thread, chained, require_sub_thread
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel
 

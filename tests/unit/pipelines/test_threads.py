@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan.errors import StaleThreadError, SubThreadPathError, ThreadError
-from replan.state.pipeline.thread_paths import (
+from replan.state.pipeline.thread_rows import rows_of, thread_from
+from replan.state.pipeline.threads import (
+    Thread,
+    ThreadMessage,
     chained,
     get_sub_thread_by_path,
     path_text,
     require_sub_thread,
 )
-from replan.state.pipeline.thread_rows import rows_of, thread_from
-from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.storage.memory_threads import MemoryThreads
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from replan.plan import (
     normalised,
     render,
 )
-from replan.plan.markdown.normal import visible_parts
+from replan.plan.markdown.rendering import visible_parts
 from replan.plan.order import closing_edges
 
 # Everything that means something in a plan or in Markdown, to be misread if anything can be.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from replan.plan import PlanDocument, compare, fingerprint
-from replan.plan.markdown.normal import VISIBLE
+from replan.plan.markdown.rendering import VISIBLE
 from replan.plan.option_table import ASSIGNED, OPTIONS, PROMPTED, STRUCTURAL, removed_options
 from replan.specialists.steps.on_record import keys_of
 

@@ -22,8 +22,8 @@ from replan.prompts.step import StepPrompt
 from replan.prompts.templates import render
 from replan.state import FeedbackResult, TaskComplexity, ThinkingResult
 from replan.state.conversation.conversation import Seen
-from replan.state.digests import collect
 from replan.state.knowledge import Knowledge
+from replan.state.results import collect
 from replan.state.team import SpecialistCard
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -36,8 +36,7 @@ from replan.log.kept_events import EventTexts, entry_of, event_of, events_of
 from replan.log.rows import LoggedEvent
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
-from replan.runs.log.durations import Durations
-from replan.runs.log.event_log import EventLog
+from replan.runs.log.event_log import Durations, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.state.questions import Question
 from replan.state.results import (

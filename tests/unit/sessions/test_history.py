@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.state.conversation.conversation import MemoryPolicy, visible_messages
-from replan.state.memory import Summary
+from replan.state.options import Summary
 from replan.state.session.context import Message
 
 NOON = "2026-03-01T12:00:00+00:00"

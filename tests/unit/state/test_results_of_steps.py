@@ -5,8 +5,9 @@ from langchain_core.messages import AIMessage
 
 from replan import ExecutionStatus, PlanStep, SpecialistResult, StepStatus
 from replan.plan.model import TaskPlan
-from replan.state.generations import Generation, after_round
 from replan.state.results import (
+    Generation,
+    after_round,
     inputs_of,
     joined_texts,
     own_results,

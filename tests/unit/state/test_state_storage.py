@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from replan.base.langgraph_inside.delta_channel import LONGEST_IDLE
+from replan.base.langgraph_inside.langgraph_channels import LONGEST_IDLE
 from replan.state.channels import Checked, CheckedDelta, appended
 from replan.state.results import Assignment
 

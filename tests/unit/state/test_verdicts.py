@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.state.person.verdicts import ask_what_became_of, leads_to, problem_in, read_verdict
+from replan.state.person.answers import ask_what_became_of, leads_to, problem_in, read_verdict
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from replan import StorageError
 from replan.events import RunStarted, SpecialistInvoked, WarningReported
-from replan.log.events.announcement import Announcement
+from replan.log.events.listeners import Announcement
 from replan.log.rows import Attempt, KeptText, reference_to
 from replan.log.run_log import RunLog
 from replan.runs.log.event_log import EventLog

@@ -14,7 +14,7 @@ from langgraph.checkpoint.serde.types import ERROR, RESUME
 from langgraph.graph import START, StateGraph
 
 from replan import StorageError
-from replan.base.langgraph_inside.delta_channel import Delta
+from replan.base.langgraph_inside.langgraph_channels import Delta
 from replan.errors import ThreadBusyError, ThreadLostError
 from replan.storage.schema import OF_A_RUN
 from savers import KEY, opened_saver

@@ -289,7 +289,7 @@ def test_long_values_are_stored_compressed():
 
 
 def test_a_few_bytes_cannot_take_all_memory(monkeypatch):
-    monkeypatch.setattr("replan.storage.packing._MOST", 1_000)
+    monkeypatch.setattr("replan.storage.serializer._MOST", 1_000)
     stored = strict_serializer(kind=PackedSerializer).dumps_typed("a" * 2_000)
     with pytest.raises(UnreadableRecordError, match="cut off, or too long"):
         strict_serializer(kind=PackedSerializer).loads_typed(stored)

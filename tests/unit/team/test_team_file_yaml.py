@@ -5,8 +5,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from replan.base.declared.files import LARGEST
-from replan.base.declared.yaml_source import read_yaml
+from replan.base.declared.yaml_source import LARGEST, read_yaml
 from replan.errors import TeamFileError
 from replan.team.team_file import read_team_file
 

@@ -16,8 +16,8 @@ from replan.ports.tool_provider import server_in
 from replan.specialists.granted_tools import GrantedTools, shown_name
 from replan.specialists.steps.step_record import Asker
 from replan.specialists.tool_servers.connection import StderrTail
+from replan.specialists.tool_servers.http import Program
 from replan.specialists.tool_servers.server import McpServer
-from replan.specialists.tool_servers.ways import Program
 
 CASES = cases_of(__file__)
 

@@ -13,9 +13,9 @@ from http_answers import Answering, serving
 from replan import Host, Specialist, Team, ToolServer
 from replan.errors import ToolCallLostError, ToolServerError
 from replan.specialists.granted_tools import GrantedTools, shown_name
-from replan.specialists.tool_servers.bounds import LONGEST_MESSAGE
+from replan.specialists.tool_servers.http import Address, Program
+from replan.specialists.tool_servers.results import LONGEST_MESSAGE
 from replan.specialists.tool_servers.server import McpServer
-from replan.specialists.tool_servers.ways import Address, Program
 from replan.testing import ScriptedModel
 from replan.views.ahead.tool_servers import known_servers
 

@@ -12,8 +12,8 @@ from replan import Host, Specialist, Team, build_graph, run_sync
 from replan.errors import ConfigurationError, ToolServerError
 from replan.ports.tool_provider import ToolDefinition
 from replan.specialists.granted_tools import GrantedTools
+from replan.specialists.tool_servers.http import Program
 from replan.specialists.tool_servers.server import McpServer
-from replan.specialists.tool_servers.ways import Program
 from replan.testing import ScriptedModel
 from schemas import doubling_schema
 

@@ -7,10 +7,9 @@ from typing import Any, Protocol, cast, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from replan.base.declared.fields import Where, did_you_mean, field_path
+from replan.base.declared.part import Where, did_you_mean, field_path
 from replan.base.errors import Mistake, mistake
-from replan.base.secrets.known import MASK
-from replan.base.secrets.shapes import holds_key
+from replan.base.secrets.masking import MASK, holds_key
 from replan.base.secrets.sources import holds_secret
 from replan.base.values import texts_of
 

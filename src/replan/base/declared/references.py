@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from replan.base.declared.fields import field_error
+from replan.base.declared.part import field_error
 from replan.base.failures import describe
 
 _WORD = re.compile(r"\w+")

@@ -1,19 +1,24 @@
-"""Read YAML as plain values and their places; nothing in it can run, hide or swell."""
-# PyYAML leaves parts of its loaders open, so their methods read as partly unknown.
-# pyright: reportUnknownMemberType=false
+"""Files that declare parts: YAML as plain values and places; nothing in it can run or hide."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import yaml
+from pydantic import BaseModel, ValidationError
 from yaml.constructor import SafeConstructor
 
-from replan.base.declared.fields import Where, field_path
-from replan.base.errors import Mistake, mistake
+from replan.base.declared.mistakes import FIX, keys_in, mistake_at, mistakes_in
+from replan.base.declared.part import Part, Surroundings, Where, field_path
+from replan.base.errors import DeclaredFileError, Mistake, mistake
 from replan.base.secrets.masking import without_secrets
 from replan.base.texts.bounds import TEAM
 from replan.base.texts.yaml_events import LOADER, YamlBoundError, check_bounds
+
+# PyYAML leaves parts of its loaders open, so their methods read as partly unknown.
+# pyright: reportUnknownMemberType=false
+
 
 _STANDARD = "tag:yaml.org,2002:"
 _MERGE, _NULL = f"{_STANDARD}merge", f"{_STANDARD}null"
@@ -220,3 +225,108 @@ def _syntax_mistake(error: yaml.YAMLError, text: str) -> Mistake:
         position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
         problem = "here is a character that YAML does not allow"
     return _broken(problem, position, f"This is not YAML: {problem}.")
+
+
+P = TypeVar("P", bound=Part)
+
+
+def each_once_by_place(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
+    """Order mistakes as their document is, the first one of each field."""
+    first: dict[object, Mistake] = {}
+    for each in mistakes:
+        first.setdefault(each.field or (each.line, each.column), each)
+    return sorted(first.values(), key=lambda mistake: (mistake.line, mistake.column))
+
+
+def read_part(
+    source: YamlSource,
+    kind: type[P],
+    around: Surroundings,
+    refused: Callable[[Sequence[Mistake]], DeclaredFileError],
+) -> P:
+    """Make what a file declares.
+
+    Raises:
+        DeclaredFileError: It has mistakes, or a key stands in it; the error tells all of them.
+    """
+    mistakes = [
+        *source.mistakes,
+        *(
+            mistake_at(where, source.at(where), "This looks like a key.", FIX, _SECRET, source)
+            for where in keys_in(source.value)
+        ),
+    ]
+    part = None
+    try:
+        part = kind.model_validate(source.value, strict=True, context=around)
+    except ValidationError as error:
+        mistakes += mistakes_in(error, kind, source=source)
+    if part is None or mistakes:
+        raise refused(each_once_by_place(mistakes))
+    return part
+
+
+_SECRET = "literal_secret"  # noqa: S105 - a kind of mistake
+
+
+LARGEST = 200_000
+
+
+def read_text(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str:
+    """Read a file as text.
+
+    Args:
+        path: The file.
+        error: How mistakes are reported.
+        fix_of_none: What to do if there is no such file.
+
+    Raises:
+        DeclaredFileError: It is not there, too large, or no UTF-8.
+    """
+
+    def refuse(code: str, reason: str, fix: str, line: int = 1) -> NoReturn:
+        raise error(path, [mistake("", None, reason, fix, code, line, 1)]) from None
+
+    try:
+        if not path.is_file():
+            refuse("unreadable", "There is no such file.", fix_of_none)
+        content = path.read_bytes() if path.stat().st_size <= LARGEST else None
+    except OSError as problem:
+        reason = f"The file cannot be read: {problem.strerror}."
+        refuse("unreadable", reason, "Check its name and its permissions.")
+    if content is None:
+        fix = "Keep long prompts in separate files."
+        refuse("too_large", f"The file is larger than {LARGEST:,} bytes.", fix)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content[: problem.start].count(b"\n") + 1
+        refuse("not_utf8", "The file is not UTF-8.", "Save it as UTF-8.", line)
+
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NONE = {"type": "null"}
+
+
+def file_schema(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) that files of a kind keep."""
+    schema = kind.model_json_schema()
+    for definition in (schema, *schema["$defs"].values()):
+        for each in definition.get("properties", {}).values():
+            _without_none(each)
+    return {"$schema": _DIALECT, **schema}
+
+
+def _without_none(field: dict[str, Any]) -> None:
+    if field.get("default", ...) is None:
+        del field["default"]
+    kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))
+    if _NONE in kinds:
+        left = [kind for kind in kinds if kind != _NONE]
+        del field["anyOf"]
+        field.update(left[0] if len(left) == 1 else {"anyOf": left})
+
+
+def folder_of(path: Path) -> Path:
+    """The folder that a file is in, as the user names it."""
+    return path.absolute().parent.resolve()

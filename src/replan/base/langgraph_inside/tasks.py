@@ -16,7 +16,7 @@ from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from replan.base.langgraph_inside.one_channel import STATE
+from replan.base.langgraph_inside.langgraph_channels import STATE
 
 PUSH = "__pregel_push"  # what the path of a task begins with that was sent
 

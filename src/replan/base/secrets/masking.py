@@ -1,12 +1,140 @@
-"""Mask secrets in texts that leave the process."""
+"""Mask secrets in texts that leave the process: known values, and what looks like a key.
 
+They are collected once, where they are handed in (`sources.py`), so that masking a text looks at
+nothing but the text.
+"""
+
+import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from urllib.parse import quote
 
-from replan.base.secrets.known import KNOWN, MASK
-from replan.base.secrets.shapes import KEYS, PRIVATE_KEY, is_certain, is_key, is_likely
+MASK = "***"
+SHORTEST = 8  # characters of a value that is masked; a shorter one may be part of any word
+MOST = 1_000  # the most values that are kept; the oldest are dropped
+
+_PLACEHOLDERS = frozenset({"not-needed"})
+
+
+class KnownSecrets:
+    def __init__(self) -> None:
+        self._values: dict[str, None] = {}
+        self.forms: tuple[str, ...] = ()  # how they look in other texts
+
+    def add(self, values: Iterable[str]) -> None:
+        """Remember values, except those too short to distinguish from words."""
+        stripped = (value.strip() for value in values)
+        new = {
+            value: None
+            for value in stripped
+            if len(value) >= SHORTEST and value not in _PLACEHOLDERS
+        }
+        if new.keys() <= self._values.keys():
+            return
+        # Other threads mask meanwhile: what they read is replaced, never changed.
+        kept = [*(value for value in self._values if value not in new), *new][-MOST:]
+        self._values = dict.fromkeys(kept)
+        forms = {form for value in kept for form in _forms(value)}
+        self.forms = tuple(sorted(forms, key=len, reverse=True))
+
+    def clear(self) -> None:
+        self._values, self.forms = {}, ()
+
+    def masked(self, text: str) -> str:
+        for form in self.forms:
+            if form in text:
+                text = text.replace(form, MASK)
+        return text
+
+    def occur_in(self, text: str) -> bool:
+        return any(form in text for form in self.forms)
+
+
+KNOWN = KnownSecrets()  # what this process knows
+
+
+def _forms(value: str) -> set[str]:
+    return {value, quote(value, safe=""), json.dumps(value)[1:-1], repr(value)[1:-1]}
+
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_MIXED = 7
+_LONGEST_WORD = 32
+_CERTAIN = 12
+_SURELY = 40
+
+KEYS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:sk|rk|pk|gsk|xai|hf|r8|gh[opusr]|github_pat|glpat|xox[a-z]|xapp|lsv2|npm|pypi|dop_v1"
+    r"|shpat|nvapi|tvly|pplx|figd)[-_][\w*-]{6,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{12,}"
+    r"|AIza[\w-]{20,}"
+    r"|ya29\.[\w-]{10,}"
+    r"|SG\.[\w-]{10,}\.[\w-]{10,}"
+    r"|SK(?=[A-Za-z0-9]{0,100}\d)[A-Za-z0-9]{24,}"
+    r"|eyJ[\w-]{8,}(?:\.[\w-]+){0,4}"
+    r")"
+)
+"""Keys with a prefix that names their service."""
+
+_BEARER = re.compile(r"(?i)\bbearer\s{1,10}(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,}")
+_CREDENTIALS = re.compile(r"://[^\s/@:]{1,200}:[^\s/@]{1,200}@")
+_WHOLE = 20
+
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
+    r"(?:.{0,20000}?-----END [A-Z ]{0,40}PRIVATE KEY-----|[^-]*)",
+    re.DOTALL,
+)
+"""A private key as a text, also one whose end was cut off."""
+
+
+def is_likely(word: str) -> bool:
+    if _VARIABLE.fullmatch(word):
+        return False
+    runs = _RUN.findall(word)
+    has_letter, has_digit = any(map(str.isalpha, word)), any(map(str.isdigit, word))
+    if len(word) >= _MIXED and has_letter and (has_digit or _is_mixed(word)):
+        return True
+    return any(len(run) > _LONGEST_WORD for run in runs)
+
+
+def is_certain(word: str) -> bool:
+    """Whether a word looks like a secret in any place: long, of letters and digits."""
+    return any(
+        len(run) >= _CERTAIN and not run.isdigit() and any(map(str.isdigit, run))
+        for run in _RUN.findall(word)
+    ) or any(len(run) >= _SURELY for run in _RUN.findall(word))
+
+
+def holds_key(text: str) -> bool:
+    keys = (found[0] for found in KEYS.finditer(text))
+    return any(len(key) >= _WHOLE and any(map(str.isdigit, key)) for key in keys) or any(
+        pattern.search(text) for pattern in (_BEARER, _CREDENTIALS, PRIVATE_KEY)
+    )
+
+
+def is_key(match: re.Match[str]) -> bool:
+    """Whether what begins like a key continues like one, and not like words of people."""
+    text = match[0]
+    if "-" not in text[:12] and "_" not in text[:12]:
+        return True
+    rest = re.split(r"[-_]", text, maxsplit=1)[1]
+    is_starred = "**" in rest
+    is_long = any(len(run) >= _CERTAIN for run in _RUN.findall(rest))
+    return is_starred or is_long or any(map(str.isdigit, rest))
+
+
+def _is_mixed(word: str) -> bool:
+    """Whether capitals and small letters change more often than in names of classes."""
+    letters = [character for character in word if character.isalpha()]
+    changes = sum(1 for a, b in pairwise(letters) if a.islower() != b.islower())
+    return 3 * changes >= len(letters)
+
 
 _PIECE = 8_000
 """Characters that are searched at once, because patterns take longer for longer texts."""
@@ -26,7 +154,7 @@ _NAME = (
 _WEAK = r"(?:sig|signature|appid|app_id|session|sid|code|key|auth|hmac|x-amz-[a-z-]{1,40})"
 _WORD = r"[\w.~+/=*$!@#%^-]{6,2000}"
 # What a shell fills in is the name of a secret, and none itself.
-_VARIABLE = r"\$(?-i:[A-Z_]{1,40}|\{[A-Z_]{1,40}\})(?![^\s,;\"'])"
+_REFERENCE = r"\$(?-i:[A-Z_]{1,40}|\{[A-Z_]{1,40}\})(?![^\s,;\"'])"
 
 # A line that continues in words mentions a password, and does not contain it.
 _PROSE = re.compile(r"[A-Za-z]{1,14}[.,;!?]?\s+[a-z]|(?:required|missing|invalid|empty)\b")
@@ -98,7 +226,7 @@ _FORMS = (
     _Form(
         re.compile(
             r"(?i)(?P<lead>\bauthorization[\"']?\s{0,5}[=:,]\s{0,5}b?[\"']?"
-            rf"(?:bearer|basic|token|apikey|digest)\s{{1,5}})(?!{_VARIABLE})[^\s,;\"']{{1,4000}}"
+            rf"(?:bearer|basic|token|apikey|digest)\s{{1,5}})(?!{_REFERENCE})[^\s,;\"']{{1,4000}}"
         )
     ),
     _Form(re.compile(r"(?i)(?P<lead>[\"']authorization[\"']\s{0,5}[:,]\s{0,5}b?[\"'])[^\"']+")),

@@ -7,8 +7,7 @@ from urllib.parse import unquote
 
 from pydantic import SecretBytes, SecretStr
 
-from replan.base.secrets.known import KNOWN
-from replan.base.secrets.shapes import is_certain
+from replan.base.secrets.masking import KNOWN, is_certain
 
 _WORDS = frozenset(
     (

@@ -1,6 +1,31 @@
-"""Signs that are not seen, or that make a text look like another one."""
+"""Signs that mark data in prompts, that are not seen, or that make a text look like another one."""
 
 import re
+
+TAGS = (
+    "conversation",
+    "memory",
+    "request",
+    "team",
+    "plan",
+    "step",
+    "result",
+    "feedback",
+    "knowledge",
+    "facts",
+    "parameters",
+    "missing",
+    "said",
+    "call",
+)
+"""What is marked."""
+
+MARK = re.compile(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+"""How a mark begins, of whatever kind."""
+
+DISARMED = "<\u200b"
+"""What takes the place of its first character in a text of others."""
+
 
 # What models and files say may hold signs that steer a terminal or turn its direction of writing.
 _STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"

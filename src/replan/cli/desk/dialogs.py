@@ -20,10 +20,15 @@ from replan.base.texts.signs import harmless
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.user_files.plan_text import read_plan_text
 from replan.plan.markdown.document import PlanDocument
-from replan.state.person.answers import arguments_of, decided, read_answer
-from replan.state.person.verdicts import details_shown, question_shown
-from replan.state.plan_mistakes import plan_mistakes
+from replan.state.person.answers import (
+    arguments_of,
+    decided,
+    details_shown,
+    question_shown,
+    read_answer,
+)
 from replan.state.questions import Question
+from replan.state.step_options import plan_mistakes
 from replan.views.cells import folded, one_line
 
 _CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "

@@ -6,7 +6,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from replan.runs.reports import WholeReport
-from replan.state.person.verdicts import leads_to
+from replan.state.person.answers import leads_to
 from replan.state.questions import Question, fingerprint_of
 
 DECISIONS = {

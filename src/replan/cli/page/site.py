@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from replan.base.texts.signs import harmless
-from replan.base.values import text_or_json
+from replan.base.values import Value, text_or_json
 from replan.cli.page.entering import PAGES, Entrance, form_token
 from replan.cli.page.htmx import integrity
 from replan.cli.page.markdown import safe
@@ -25,11 +25,10 @@ from replan.cli.page.read_runs import Readings
 from replan.cli.page.shown import DECISIONS, ask_fingerprint, verdict_effects
 from replan.cli.page.step_page import job_form
 from replan.cli.page.terminal_runs import Terminals
-from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role, check_role
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
-from replan.state.person.verdicts import details_shown, question_shown
+from replan.state.person.answers import details_shown, question_shown
 from replan.state.questions import fingerprint_of
 from replan.views.cells import amount, day_and_time, minute, seconds, sentence
 from replan.views.event_lines import context_text, lacking_lines, steering_text

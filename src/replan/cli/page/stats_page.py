@@ -10,7 +10,7 @@ from starlette.responses import Response
 from replan.cli.page.read_runs import graph_for
 from replan.cli.page.site import Site
 from replan.log.period import By, added_up
-from replan.runs.runs_since import MOST_RUNS, runs_since
+from replan.runs.statuses import MOST_RUNS, runs_since
 from replan.server.request_body import read_query
 from replan.views.period_table import period_rows
 

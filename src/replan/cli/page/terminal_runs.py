@@ -18,8 +18,7 @@ from replan.models.providers.missing_models import StandIns
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph
-from replan.runs.recording import recording_beside
-from replan.runs.service import Runtime
+from replan.runs.service import Runtime, recording_beside
 from replan.runs.team_on_record import team_name
 from replan.server.served_teams import ServedTeams
 from replan.team.team_file import TeamFile

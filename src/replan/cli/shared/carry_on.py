@@ -38,8 +38,8 @@ from replan.runs.continued.correcting import (
     input_of_new_run,
     repeated_by,
 )
-from replan.runs.log.plan_so_far import results_on_record
 from replan.runs.reads import state_of
+from replan.runs.reports import results_on_record
 from replan.runs.result import RunResult
 from replan.runs.run_at_work import Following
 from replan.runs.service import Runtime

@@ -27,7 +27,7 @@ from replan.log.events.types import RunSteered
 from replan.log.report import RunReport
 from replan.log.rows import STEERS
 from replan.plan.markdown.seal import unsealed
-from replan.runs.asked.steers import plan_to_steer
+from replan.runs.asked.requests import plan_to_steer
 from replan.runs.service import Runtime
 from replan.views.event_lines import steering_text
 

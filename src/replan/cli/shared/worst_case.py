@@ -13,8 +13,7 @@ from replan.ports.built_in import is_built_in
 from replan.state.conversation.conversation import resolved
 from replan.state.knowledge import SEARCHED, RAGOptions, calls_of_knowledge, knowledge_options
 from replan.state.limits import RunSettings
-from replan.state.memory import MemoryOptions
-from replan.state.options import joined
+from replan.state.options import MemoryOptions, joined
 from replan.state.step_options import step_options
 from replan.team.fallback import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM

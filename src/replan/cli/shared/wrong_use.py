@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from replan.base.declared.fields import did_you_mean
+from replan.base.declared.part import did_you_mean
 
 _MEANT: Mapping[str, str] = {
     "--limit": "--set",

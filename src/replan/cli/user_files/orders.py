@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, ValidationError
 from replan.assembly.graphs import Graph, build_graph
 from replan.base.declared.mistakes import code_reason_fix
 from replan.base.errors import InputError
-from replan.base.values import restored
+from replan.base.values import Value, restored
 from replan.cli.user_files.plan_text import (
     is_other_file,
     is_plan_path,
@@ -22,7 +22,6 @@ from replan.cli.user_files.plan_text import (
 )
 from replan.log.labels import SESSION
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.model import Value
 from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
 from replan.runs.asked.attached import block_of, largest_of
 from replan.runs.run_input import stored_input

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from replan.base.errors import InputError, ReplanError
-from replan.base.texts.whole_file import replace_file
+from replan.base.texts.files import replace_file
 from replan.cli.user_files.storage_location import now
 from replan.log.events.types import Event, PlanEvent, SpecialistCompleted, StepsInvalidated
 from replan.plan.model import TaskPlan
-from replan.runs.log.plan_so_far import with_results
+from replan.runs.reports import with_results
 from replan.state.results import ExecutionStatus, SpecialistResult
 
 

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.base.failures import describe, is_fatal_for_run
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.values import fields_in
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from replan.jobs.corrections import NOTHING
 from replan.jobs.job import COMMAND, CONFIRMATION, Asked, IntermediateResult, Job, JobPhase
-from replan.plan.progress import gains
+from replan.plan.statuses import gains
 
 
 @dataclass(frozen=True)

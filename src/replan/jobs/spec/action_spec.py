@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from replan.base.declared.fields import Effects, Row
-from replan.base.declared.part import Part
+from replan.base.declared.part import Effects, Part, Row
 from replan.jobs.spec.slot import Function
 
 ParameterType = Literal["string", "integer", "number", "boolean", "array", "object", "any"]

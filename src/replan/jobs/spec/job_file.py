@@ -4,11 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from replan.base.declared.fields import Surroundings
-from replan.base.declared.files import file_schema, folder_of, read_text
 from replan.base.declared.mistakes import mistake_at
-from replan.base.declared.placing import read_part
-from replan.base.declared.yaml_source import read_yaml
+from replan.base.declared.part import Surroundings
+from replan.base.declared.yaml_source import file_schema, folder_of, read_part, read_text, read_yaml
 from replan.base.errors import JobFileError
 from replan.jobs.spec.job_spec import JobSpec
 

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.base.declared.fields import Effects, Row
 from replan.base.declared.mistakes import mistakes_in
-from replan.base.declared.part import Part
+from replan.base.declared.part import Effects, Part, Row
 from replan.base.errors import JobSpecError
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.jobs.sayings import Language
 from replan.jobs.spec.action_spec import BUILT_IN, ActionSpec
 from replan.jobs.spec.forms import without_forms

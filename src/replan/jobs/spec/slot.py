@@ -15,11 +15,10 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from replan.base.declared.fields import Row, Surroundings, field_error, name_like
-from replan.base.declared.part import Part
+from replan.base.declared.part import Part, Row, Surroundings, field_error, name_like
 from replan.base.declared.references import import_object, stand_in
 from replan.base.failures import describe
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.texts.storable import storable_text
 from replan.base.values import Value
 from replan.jobs.sayings import LANGUAGES, Language, bare, joined, problem, say

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 from pydantic_core import InitErrorDetails
 
-from replan.base.declared.fields import did_you_mean, fields_of, list_in
-from replan.base.declared.part import rule_error
+from replan.base.declared.part import did_you_mean, fields_of, list_in, rule_error
 from replan.jobs.spec.action_spec import BUILT_IN
 from replan.jobs.spec.slot import ANY
 

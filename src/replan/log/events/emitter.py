@@ -15,14 +15,11 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from replan.base.langgraph_inside.tasks import is_unread
-from replan.base.secrets.known import KNOWN
-from replan.base.secrets.masking import with_masked_traceback
-from replan.log.events.announcement import Announcement
-from replan.log.events.at_once import Listener
+from replan.base.secrets.masking import KNOWN, with_masked_traceback
 from replan.log.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
+from replan.log.events.listeners import Announcement, Listener, Trace
 from replan.log.events.log import log
 from replan.log.events.masked_events import without_known_secrets
-from replan.log.events.trace import Trace
 from replan.log.events.types import (
     AnswerToken,
     BaseEvent,

@@ -7,7 +7,8 @@ holds a secret is a warning (`replan.log.events.warnings`).
 from collections.abc import Mapping
 from typing import Any, cast
 
-from replan.base.secrets.known import KNOWN
+from replan.base.secrets.masking import KNOWN
+from replan.base.values import Value
 from replan.log.events.types import (
     AnswerToken,
     BaseEvent,
@@ -15,7 +16,7 @@ from replan.log.events.types import (
     PlanUpdated,
     SpecialistToken,
 )
-from replan.plan.model import TaskPlan, Value
+from replan.plan.model import TaskPlan
 
 _WHOLE = (AnswerToken, SpecialistToken, PlanCreated, PlanUpdated)
 # What is a document or an answer, what a question is answered by, and what holds no texts.

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_serializer
 
-from replan.base.declared.fields import Effects
-from replan.base.secrets.known import KNOWN
+from replan.base.declared.part import Effects
+from replan.base.secrets.masking import KNOWN
+from replan.base.values import Value
 from replan.plan.markdown.overlooked import ParseWarning
-from replan.plan.model import Author, PlanStep, StepStatus, TaskPlan, Value
+from replan.plan.model import Author, PlanStep, StepStatus, TaskPlan
 from replan.plan.rerun import Rerun
 from replan.state.knowledge import RagMode, Source
-from replan.state.memory import Mode
+from replan.state.options import Mode
 from replan.state.outcomes import AttemptOutcome, ExecutionStatus, Outcome, TaskComplexity
 from replan.state.questions import Question, QuestionKind
 from replan.state.usage import Usage

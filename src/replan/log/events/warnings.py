@@ -1,6 +1,6 @@
 """What of an event a person may not expect: it is in the state, and at the end of a run."""
 
-from replan.base.secrets.known import KNOWN
+from replan.base.secrets.masking import KNOWN
 from replan.log.events.types import (
     BaseEvent,
     KnowledgeRetrieved,
@@ -14,7 +14,7 @@ from replan.log.events.types import (
     StepsRouted,
     WarningReported,
 )
-from replan.state.cuts import CUTS, answer_warning
+from replan.state.outcomes import CUTS, answer_warning
 
 
 def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for each kind

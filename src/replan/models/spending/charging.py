@@ -10,8 +10,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from replan.base.langgraph_inside.callbacks import read_reported_call
 from replan.log.amounts import Spending
-from replan.models.spending.estimates import schemas_in, tokens_of_reply
-from replan.models.spending.scopes import Permit
+from replan.models.spending.scopes import Permit, schemas_in, tokens_of_reply
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.state.usage import Tokens
 

@@ -29,8 +29,7 @@ from replan.base.failures import is_unbilled
 from replan.base.langgraph_inside.callbacks import either
 from replan.base.texts.storable import well_formed
 from replan.log.amounts import NOTHING, Spending
-from replan.log.events.calls import CallReporter
-from replan.log.events.foreign_tools import ForeignTools
+from replan.log.events.calls import CallReporter, ForeignTools
 from replan.models.spending.account import Account
 from replan.models.spending.charging import (
     NO_TOKENS,
@@ -41,8 +40,7 @@ from replan.models.spending.charging import (
     reported_tokens,
 )
 from replan.models.spending.deadline import Stopwatch, no_sign_within
-from replan.models.spending.estimates import tokens_of_request
-from replan.models.spending.scopes import CallRequest, Permit, Scope, known_price
+from replan.models.spending.scopes import CallRequest, Permit, Scope, known_price, tokens_of_request
 from replan.ports.allowance import Allowance, Request
 from replan.ports.run_context import here
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN

@@ -7,7 +7,7 @@ from replan.nodes.host.approvals import first_plan_waits, revision_waits
 from replan.nodes.host.host_call import HostCall
 from replan.nodes.host.model_revision import begun_revision
 from replan.nodes.host.plan_bounds import begun_plan
-from replan.nodes.host.plan_stream import PlanStream
+from replan.nodes.host.reply_parts import PlanStream
 from replan.plan.model import TaskPlan
 from replan.ports.run_context import Early, here
 from replan.prompts.replies.body_stream import Gate

@@ -17,7 +17,7 @@ from replan.specialists.services import Services
 from replan.state.channels import checked, conversation
 from replan.state.enhanced import PlanAuthor
 from replan.state.person.answers import answers_in_advance
-from replan.state.plan_mistakes import plan_mistakes
+from replan.state.step_options import plan_mistakes
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
 """The error for an empty input."""

@@ -27,16 +27,14 @@ from replan.models.spending.deadline import in_time
 from replan.models.spending.meter import Meter
 from replan.models.spending.scopes import Scope, run_scope
 from replan.models.streams import OnText
-from replan.nodes.host.answer_stream import AnswerStream
-from replan.nodes.host.plan_stream import PlanStream
+from replan.nodes.host.reply_parts import AnswerStream, PlanStream
 from replan.ports.run_context import here, use, using
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.replies.readings import Reading, read_answer
 from replan.prompts.sections import Caller, request_text, within_budget
 from replan.specialists.services import Services
-from replan.state.conversation.conversation import asked_again
-from replan.state.conversation.summary import is_due_after
+from replan.state.conversation.conversation import asked_again, is_due_after
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import TRIES, RunSettings
 from replan.state.results import UnreadableReply

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from replan.base.texts.bounds import MODEL_PLAN
 from replan.nodes.host.plan_bounds import bounded_plan
-from replan.nodes.host.plan_mistakes import mistakes_in
-from replan.nodes.host.plan_texts import plan_with_team_names
+from replan.nodes.host.plan_texts import mistakes_in, plan_with_team_names
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large

@@ -22,8 +22,7 @@ from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import WORDS, removed_options
 from replan.specialists.services import HOST, Services
 from replan.state.knowledge import RAGOptions
-from replan.state.memory import MemoryOptions
-from replan.state.options import Options
+from replan.state.options import MemoryOptions, Options
 from replan.state.step_options import mistake_place, step_options
 from replan.state.tightening import tightened_options
 

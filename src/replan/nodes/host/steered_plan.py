@@ -1,25 +1,49 @@
-"""Merges a person's edit of the plan of a run at work into the plan as it is by then."""
+"""What became of what people asked of a run at work, and how an edit of its plan is merged."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any, Literal
 
 from replan.base.errors import InputError, PlanConflictError
 from replan.log.events.emitter import Emitter
-from replan.log.events.types import PlanParseWarning, PlanUpdated
+from replan.log.events.types import PlanParseWarning, PlanUpdated, RunSteered
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.nodes.host.approvals import BY_PERSON, changed_by_person
 from replan.nodes.host.plan_bounds import check_outside_plan
-from replan.nodes.host.steering_outcome import report_outcome
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import PlanStep, TaskPlan
+from replan.ports.run_context import here
+from replan.ports.steering import OUTCOME, TOO_LATE, facts_of, missed_warning
 from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.team import seats_of
+
+
+async def report_outcome(
+    request: Request,
+    status: Literal["taken", "refused"],
+    emitter: Emitter,
+    log: RunLog,
+    **fields: Any,
+) -> None:
+    """Report once what became of a request, also if its node begins again."""
+    about = {**facts_of(request), "status": status, **fields}
+    announced = emitter.announce(RunSteered, **about)
+    await log.note(request.run_id, f"{OUTCOME}{request.name}", about, announced)
+
+
+async def report_missed(emitter: Emitter, log: RunLog) -> None:
+    """Report what the run that ends here has not considered."""
+    steering = here().steering
+    for request in (*steering.waiting("edit"), *steering.waiting("message")) if steering else ():
+        await report_outcome(request, "refused", emitter, log, reason=TOO_LATE)
+        await emitter.warn(missed_warning(request))
+
 
 UNSAFE = "A person's edit adds work that must not happen twice to the plan."
 """Why a person is asked about an edited plan."""

@@ -7,8 +7,7 @@ from typing import Any, cast
 from replan.base.errors import PhaseError, ThreadError
 from replan.log.events.types import PhaseEntered
 from replan.pipelines.task import Task
-from replan.state.pipeline.thread_paths import require_sub_thread
-from replan.state.pipeline.threads import Thread
+from replan.state.pipeline.threads import Thread, require_sub_thread
 
 SUGGESTION = "_phase_update_suggestion"
 """Where the settings of a thread have the suggested phase."""

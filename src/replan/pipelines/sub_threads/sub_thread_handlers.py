@@ -10,7 +10,6 @@ from replan.pipelines.phases.suggestions import round_of, thread_of
 from replan.pipelines.response import SKIP, UPDATE, MessageUpdate, Response
 from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.pipelines.task import UI_ACTION, Task
-from replan.state.pipeline.thread_paths import chained
 from replan.state.pipeline.threads import (
     COMPLETED,
     HISTORY,
@@ -18,6 +17,7 @@ from replan.state.pipeline.threads import (
     SUB_THREAD,
     Thread,
     ThreadMessage,
+    chained,
 )
 
 PLACEHOLDER = "placeholder"

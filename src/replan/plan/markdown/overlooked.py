@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
+from replan.base.values import Value
 from replan.plan.encoding import NAME
 from replan.plan.markdown.lines import is_blank, outside_fences
 from replan.plan.markdown.outline import continues_text
 from replan.plan.markdown.reading import Block, read_document
-from replan.plan.model import PlanStep, Value
+from replan.plan.model import PlanStep
 from replan.plan.option_table import read_group
 
 Kind = Literal[

@@ -20,9 +20,9 @@ from replan.plan.markdown.outline import (
 )
 from replan.plan.markdown.title import Said, UnplacedMistake, read_title
 from replan.plan.markdown.unread_steps import unread_steps
-from replan.plan.misfits import misfits
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import ASSIGNED
+from replan.plan.order import misfits
 
 BOM = "\ufeff"
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from replan.plan.markdown.lines import Line, parts, split_lines, usual_line_end, without_comments
-from replan.plan.markdown.normal import normalised_step
+from replan.plan.markdown.rendering import normalised_step
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import set_options
 

@@ -6,8 +6,9 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
+from replan.base.values import Value
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
-from replan.plan.model import PlanUpdateType, Value
+from replan.plan.model import PlanUpdateType
 from replan.prompts.replies.keys import (
     ANSWER_STEP,
     COMPLEXITY,

@@ -7,9 +7,9 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langgraph.types import Command, Overwrite
 
-from replan.base.declared.fields import did_you_mean
+from replan.base.declared.part import did_you_mean
 from replan.base.errors import ConfigurationError, InputError, shown
-from replan.base.langgraph_inside.delta_channel import overwriting
+from replan.base.langgraph_inside.langgraph_channels import overwriting
 from replan.runs.calling.compiled import Graph, input_guard_of
 from replan.state.channels import conversation
 from replan.state.conversation.conversation import client_instructions

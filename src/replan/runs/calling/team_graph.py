@@ -23,7 +23,7 @@ from langgraph.runtime import RunControl, Runtime
 from langgraph.types import Command, StateSnapshot, StateUpdate
 
 from replan.base.langgraph_inside.checkpoints import CheckpointIds
-from replan.base.langgraph_inside.one_channel import (
+from replan.base.langgraph_inside.langgraph_channels import (
     begins_apart,
     begun_at_once,
     given_at_once,
@@ -31,8 +31,7 @@ from replan.base.langgraph_inside.one_channel import (
 )
 from replan.base.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.base.own_loop import run_in_own_loop
-from replan.log.events.at_once import Listener
-from replan.log.events.trace import Trace, Tracing
+from replan.log.events.listeners import Listener, Trace, Tracing
 from replan.nodes.begin import begin
 from replan.ports.in_each import in_each
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in

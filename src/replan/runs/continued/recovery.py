@@ -19,10 +19,10 @@ from replan.ports.storage import Storage
 from replan.runs.calling.barred import bar_on
 from replan.runs.continued.resuming import remaining_work
 from replan.runs.reads import events_on_record, result_at_rest
+from replan.runs.reports import config_of, snapshot_of
 from replan.runs.result import RunResult, T_co
 from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.runs_at_work import RunsAtWork
-from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.statuses import records_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.team_on_record import is_of_team

@@ -9,17 +9,16 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.base.errors import InputError
 from replan.base.texts.storable import storable_text
-from replan.runs.asked.steers import settle_missed
+from replan.runs.asked.requests import settle_missed
 from replan.runs.calling.compiled import Graph, is_served, loosened
 from replan.runs.calling.new_or_continued import began_otherwise
 from replan.runs.reads import only_waits
+from replan.runs.reports import check_goes_on, config_of, snapshot_of
 from replan.runs.run_at_work import Resources, RunJob
 from replan.runs.run_input import input_of_record
-from replan.runs.snapshots import check_goes_on, config_of, snapshot_of
-from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
-from replan.state.outcomes import NOT_OVER
+from replan.state.outcomes import CUTS, NOT_OVER
 from replan.state.rules import limit_value
 
 

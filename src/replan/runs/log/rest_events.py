@@ -7,9 +7,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from replan.base.failures import describe
-from replan.log.events.announcement import Announcement
 from replan.log.events.emitter import RunHooks
-from replan.log.events.trace import RUN
+from replan.log.events.listeners import RUN, Announcement
 from replan.log.events.types import BaseEvent, Event, RunResumed, RunSteered, RunStopped
 from replan.log.rows import EventBatch, Request
 from replan.ports.steering import facts_of

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 
 from pydantic import JsonValue, ValidationError
 
-from replan.base.declared.fields import field_path
+from replan.base.declared.part import field_path
 from replan.base.errors import InputError
 from replan.base.secrets.masking import without_secrets
 from replan.base.values import Value, fields_in, mapped, restored_strictly

@@ -25,16 +25,22 @@ from replan.runs.calling.barred import BARRED, bar
 from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.calling.team_graph import TeamGraph, alone
 from replan.runs.reads import is_worked_on, kept_record_of
+from replan.runs.reports import config_of, snapshot_of
 from replan.runs.run_at_work import Resources
 from replan.runs.run_input import title_of
-from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.team_on_record import team_for, with_team
 from replan.runs.travel.graph_questions import (
     asked_by_graphs,
     check_no_graph_waits,
 )
-from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
-from replan.runs.travel.portable_notes import check_notes, check_questions
+from replan.runs.travel.portable_json import (
+    HISTORIES,
+    check_notes,
+    check_questions,
+    plain_keys,
+    state_as_json,
+    state_in,
+)
 from replan.specialists.steps.board import QUESTIONS
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Question

@@ -6,7 +6,7 @@ from fastapi import Query
 
 from replan.assembly.graphs import viewer
 from replan.log.period import added_up
-from replan.runs.runs_since import runs_since
+from replan.runs.statuses import runs_since
 from replan.server.bodies import StatsQuery
 from replan.server.response_schemas import Stats
 from replan.server.web import Called, api_router

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.base.errors import InputError
-from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import MASK
 from replan.base.texts.storable import storable_text
 from replan.base.values import text_or_json
 from replan.log.events.emitter import Emitter

@@ -44,8 +44,9 @@ from replan.ports.run_context import here, using
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.sections import within_budget
 from replan.specialists.services import Services
-from replan.specialists.steps.doubts import (
+from replan.specialists.steps.asked_first import (
     note_doubt,
+    permission_to_begin,
     result_of_verdict,
     unresolved_attempts,
     verdict_on,
@@ -53,13 +54,11 @@ from replan.specialists.steps.doubts import (
 from replan.specialists.steps.enrichment import knowledge_for
 from replan.specialists.steps.interrupt_events import report_interrupt_answers, report_interrupts
 from replan.specialists.steps.on_record import digest_of_text
-from replan.specialists.steps.permission import permission_to_begin
 from replan.specialists.steps.queued_step import attempt_elsewhere
 from replan.specialists.steps.step_record import Asker, StepRecord
-from replan.state.cuts import CUTS
 from replan.state.knowledge import Source
 from replan.state.limits import MOST_RETRIES, TRIES, LimitHit, Limits, RunSettings
-from replan.state.outcomes import AttemptOutcome
+from replan.state.outcomes import CUTS, AttemptOutcome
 from replan.state.questions import Question
 from replan.state.results import (
     ExecutionContext,

@@ -37,7 +37,7 @@ from replan.specialists.steps.on_record import RecordedResults
 from replan.state.conversation.conversation import MemoryPolicy, Seen, resolved, visible_messages
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
-from replan.state.memory import MemoryOptions
+from replan.state.options import MemoryOptions
 from replan.state.results import (
     Assignment,
     ExecutionStatus,

@@ -1,28 +1,38 @@
-"""What the log has of the steps of a round: a record is valid for the same work only."""
+"""What the log has of steps: valid for the same work only, carried into a new run, out of date."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Self
 
-from replan.base.values import digest_of
+from replan.base.values import digest_of, restored
 from replan.log.rows import UNKNOWN_ENDS, LedgerEntry
-from replan.log.run_log import RESULT
+from replan.log.run_log import RESULT, RunLog
+from replan.log.whole_results import whole_results
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.option_table import OPTIONS
 from replan.plan.order import run_order
+from replan.plan.rerun import Rerun
+from replan.plan.statuses import excerpt
 from replan.state.enhanced import EnhancedState
-from replan.state.generations import FIRST, Generation
 from replan.state.results import (
+    FIRST,
     Assignment,
     ExecutionStatus,
+    Generation,
+    MadeOf,
     SpecialistResult,
     inputs_of,
+    joined_texts,
+    known_results,
     newest_results,
+    own_results,
+    result_as_json,
     results_by_step,
     settled,
+    status_of,
 )
 
 
@@ -189,3 +199,130 @@ def left_in_doubt(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
     """The newest attempt, if its end is unknown: its process ended, or it was cancelled."""
     newest = tried[-1] if tried else None
     return newest if newest is not None and newest.outcome in UNKNOWN_ENDS else None
+
+
+def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
+    """Return the settled steps of a running run that are to be done again, and why."""
+    # This happens if somebody edited a result in the state. It is unknown what results of persons
+    # were made of: they stay.
+    plan = state.get("current_plan")
+    if plan is None or state.get("is_completed"):
+        return ()
+    return tuple(_find_stale(plan, results_by_step(state)))
+
+
+def _find_stale(
+    plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]
+) -> Iterator[Rerun]:
+    steps, again = plan.by_id, set[int]()
+    may_be_stale = results and any(step.awaits for step in plan.steps)
+    for step in run_order(plan) if may_be_stale else ():
+        if step.status.is_open or not step.awaits:
+            continue
+        inputs = _known_inputs(step, results.get(step.id, ()))
+        after = tuple(other for other in step.awaits if other in again)
+        whole = tuple(step_id for step_id in step.awaits if _is_whole(steps[step_id], results))
+        changed = (
+            tuple(_changed_inputs(step, inputs, inputs_of(step, steps, results), whole))
+            if inputs
+            else ()
+        )
+        if changed or (
+            after and (inputs or (step.status is StepStatus.SKIPPED and step.condition))
+        ):
+            is_after = after or any(steps[other].status.is_open for other in changed)
+            reason = "dependency" if is_after else "input_changed"
+            yield Rerun(step=step.id, reason=reason, causes=after or changed)
+            again.add(step.id)
+
+
+def _known_inputs(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
+    """The inputs that a step was made of; None if unknown, or if a person settled it."""
+    step_results = own_results(step, results)
+    if status_of(step_results) is not step.status:
+        return []
+    return [
+        result.made_of
+        for result in step_results
+        if result.made_of is not None
+        # An excerpt that somebody edits is none from then on.
+        and (result.excerpt or result.made_of.text == digest_of_text(result.text))
+    ]
+
+
+def _is_whole(step: PlanStep, results: Mapping[int, Sequence[SpecialistResult]]) -> bool:
+    """Whether the results of a step are here; a branch has the beginning of a long one only."""
+    return not any(result.excerpt for result in own_results(step, results.get(step.id, ())))
+
+
+def _changed_inputs(
+    step: PlanStep,
+    made_of_before: Sequence[MadeOf],
+    inputs: Mapping[int, str],
+    whole: Sequence[int],
+) -> Iterator[int]:
+    """The steps whose whole results differ from those that a completed step was made of."""
+    if step.status is not StepStatus.COMPLETED:
+        return
+    now = {other: digest_of_text(text) for other, text in inputs.items()}
+    for other in whole:
+        if any(made_of.inputs.get(other) != now.get(other) for made_of in made_of_before):
+            yield other
+
+
+KEPT = "kept/"  # the prefix of notes that hold results of an earlier run; their key follows
+
+
+TENANT = "tenant"
+"""The key of the note that says whose run it is."""
+
+
+async def carried_results(
+    plan: TaskPlan, origin: str, tenant: str, state: EnhancedState, log: RunLog
+) -> dict[str, SpecialistResult]:
+    """Find the whole results of which a document has excerpts.
+
+    Args:
+        plan: The plan of the document.
+        origin: The run that the document names: anybody may write any name.
+        tenant: Whose run asks; for one of a tenant, another's run looks as if it did not exist.
+        state: The state of the thread.
+        log: The log of all runs.
+    """
+    # The document counts: a result that a person has changed in it is theirs.
+    steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and s.is_cut]
+    if not origin or not steps:
+        return {}
+    if tenant and (await log.notes(origin, TENANT)).get(TENANT) != tenant:
+        return {}
+    noted = await log.notes(origin, KEPT)
+    results: list[SpecialistResult] = [
+        restored(SpecialistResult, value) for value in noted.values()
+    ]
+    results += (await log.results(origin)).values()
+    if state.get("run_id") == origin:
+        state = await whole_results(state, log)
+        results += known_results(state).values()
+    carried = [result for step in steps for result in _results_of(step, results)]
+    return {
+        result.key: result.replace(round=0, made_of=None, log_key=KEPT + result.key)
+        for result in carried
+    }
+
+
+async def note_kept(run_id: str, kept: Iterable[SpecialistResult], log: RunLog) -> None:
+    """Record the results that a run took over, for runs of the documents that it writes."""
+    for result in kept:
+        await log.note(run_id, KEPT + result.key, result_as_json(result.replace(log_key="")))
+
+
+def _results_of(step: PlanStep, candidates: Iterable[SpecialistResult]) -> list[SpecialistResult]:
+    """The newest results of a step, if their text is the one of which the step has an excerpt."""
+    newest: dict[str, SpecialistResult] = {}
+    for result in candidates:
+        before = newest.get(result.key)
+        if result.step_id == step.id and (before is None or before.round <= result.round):
+            newest[result.key] = result
+    results = own_results(step, newest.values())
+    is_same = excerpt(joined_texts(results)).split() == step.result.split()
+    return results if is_same else []

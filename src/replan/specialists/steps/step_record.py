@@ -12,8 +12,8 @@ from replan.base.errors import InputError, QuestionError
 from replan.base.failures import describe
 from replan.base.texts.storable import storable, storable_text
 from replan.base.values import restored
-from replan.log.events.announcement import Announcement
 from replan.log.events.emitter import Emitter
+from replan.log.events.listeners import Announcement
 from replan.log.events.types import (
     AttemptEnded,
     InputRequested,
@@ -37,12 +37,10 @@ from replan.specialists.steps.on_record import (
     key_of_result,
     newest_number,
 )
-from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
 from replan.state.outcomes import AttemptOutcome
-from replan.state.person.answers import read_answer
-from replan.state.person.verdicts import problem_in
+from replan.state.person.answers import problem_in, read_answer
 from replan.state.questions import (
     Question,
     QuestionKind,
@@ -50,7 +48,7 @@ from replan.state.questions import (
     question_key,
     questions_of,
 )
-from replan.state.results import ExecutionContext, SpecialistResult, result_key
+from replan.state.results import FIRST, ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
 
 ANSWERS = "answer/"  # the prefix of notes that hold answers; the question's key follows

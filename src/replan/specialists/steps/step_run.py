@@ -17,8 +17,8 @@ from replan.ports.run_context import here
 from replan.specialists.services import Services
 from replan.specialists.steps.attempts import Attempts, Recalled
 from replan.specialists.steps.board import Board, Outcome
+from replan.specialists.steps.enrichment import own_memory
 from replan.specialists.steps.on_record import keys_in
-from replan.specialists.steps.own_memory import own_memory
 from replan.specialists.steps.step_record import StepRecord
 from replan.state.conversation.conversation import Seen, resolved
 from replan.state.enhanced import EnhancedState

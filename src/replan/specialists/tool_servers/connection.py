@@ -24,15 +24,14 @@ from mcp_types import ElicitRequestParams, ElicitResult, ErrorData, JSONRPCRespo
 from replan.base.errors import ToolServerError
 from replan.base.failures import describe
 from replan.specialists.tool_servers.asking import Call
-from replan.specialists.tool_servers.bounds import (
+from replan.specialists.tool_servers.http import Address, Program, ToolClient, Way
+from replan.specialists.tool_servers.results import (
     LINES,
     LONGEST_MESSAGE,
     TOO_LONG,
     bound_result_forms,
     on_long_line,
 )
-from replan.specialists.tool_servers.http import ToolClient
-from replan.specialists.tool_servers.ways import Address, Program, Way
 
 _SILENCE = httpx2.Timeout(30, read=None)
 """Of one request; how long a call may take is bounded where it is made."""

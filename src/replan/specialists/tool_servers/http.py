@@ -1,11 +1,14 @@
-"""HTTP to a tool server: answers are bounded, and anything else is reported as what it is.
+"""The ways to an MCP server: a program that is started, or an address; its answers are bounded.
 
 The client makes errors of answers that are not messages; of some it does not say what came, and of
 none whether the request was carried out. So such an answer is replaced by a JSON-RPC error.
 """
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,7 +18,35 @@ from replan.base.errors import ReplyTooLongError
 from replan.base.failures import describe
 from replan.base.values import fields_in
 from replan.models.providers.reply_body import whole
-from replan.specialists.tool_servers.bounds import LONGEST_MESSAGE, TOO_LONG
+from replan.specialists.tool_servers.results import LONGEST_MESSAGE, TOO_LONG
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that speaks over its standard streams."""
+
+    command: str
+    args: Sequence[str]
+    env: Mapping[str, str] = field(repr=False)  # in addition to the few that every program needs
+    folder: Path | None
+
+    def __str__(self) -> str:
+        return f"the program {self.command}"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server that speaks streamable HTTP."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"the address {self.url}"
+
+
+Way = Program | Address
+
 
 _EVENTS = "text/event-stream"
 _JSON = "application/json"

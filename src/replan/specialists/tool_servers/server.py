@@ -10,12 +10,12 @@ from weakref import WeakKeyDictionary
 
 from pydantic_core import to_json
 
-from replan.base.declared.fields import Effects
+from replan.base.declared.part import Effects
 from replan.base.errors import ToolCallLostError, ToolServerError
 from replan.base.failures import describe
 from replan.ports.tool_provider import ToolDefinition, is_granted
 from replan.prompts.sections import within_budget
-from replan.specialists.tool_servers.ways import Way
+from replan.specialists.tool_servers.http import Way
 
 if TYPE_CHECKING:
     from mcp_types import Tool

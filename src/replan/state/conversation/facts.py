@@ -13,8 +13,7 @@ from replan.base.errors import ConfigurationError, FactError
 from replan.base.secrets.masking import without_secrets
 from replan.base.texts.ranking import rank
 from replan.base.texts.storable import unstorable
-from replan.base.values import restored
-from replan.plan.model import Value
+from replan.base.values import Value, restored
 
 LONGEST_FACT = 2_000
 """Characters of a fact."""

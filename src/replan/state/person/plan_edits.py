@@ -10,8 +10,7 @@ from langgraph.errors import InvalidUpdateError
 
 from replan.plan.changes import unstarted
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.markdown.normal import VISIBLE
-from replan.plan.markdown.rendering import render
+from replan.plan.markdown.rendering import VISIBLE, render
 from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.channels import checked

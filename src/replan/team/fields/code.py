@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from replan.base.declared.fields import Surroundings, field_error
-from replan.base.declared.part import Part, rule_error
+from replan.base.declared.part import Part, Surroundings, field_error, rule_error
 from replan.base.declared.references import name_in
 from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
-from replan.base.declared.fields import field_error
+from replan.base.declared.part import field_error
 from replan.team.fields.given import resolve, surroundings_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import cast
 
 from pydantic import ValidationInfo
 
-from replan.base.declared.fields import Surroundings, field_error
+from replan.base.declared.part import Surroundings, field_error
 from replan.base.declared.references import import_object, stand_in
 from replan.ports.built_in import comes_with_replan
 

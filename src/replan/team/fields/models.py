@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationInfo, WithJsonSchema
 
-from replan.base.declared.fields import did_you_mean, field_error
+from replan.base.declared.part import did_you_mean, field_error
 from replan.ports.built_in import built_in_models, is_built_in
 from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.given import surroundings_of

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from replan.base.declared.fields import did_you_mean, field_error, name_like
 from replan.base.declared.mistakes import FIX as KEY_FIX
+from replan.base.declared.part import did_you_mean, field_error, name_like
 from replan.ports.built_in import built_in_models
 from replan.state.tightening import CAN_BE_OPENED
 

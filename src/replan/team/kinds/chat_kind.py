@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 from pydantic_core import InitErrorDetails
 
-from replan.base.declared.fields import FlagOrNames, Row
-from replan.base.declared.part import rule_error
+from replan.base.declared.part import FlagOrNames, Row, rule_error
 from replan.state.team import SpecialistCard
 from replan.team.chats import Chats
 from replan.team.fields.code import Tool

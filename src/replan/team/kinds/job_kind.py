@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
-from replan.base.declared.fields import Surroundings, field_error
+from replan.base.declared.part import Surroundings, field_error
 from replan.base.errors import JobFileError
 from replan.team.chats import Chats
 from replan.team.fields.models import Model

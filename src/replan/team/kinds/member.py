@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from replan.base.declared.fields import FlagOrNames, Row
-from replan.base.declared.part import Part
+from replan.base.declared.part import FlagOrNames, Part, Row
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
-from replan.state.memory import MemoryOptions
+from replan.state.options import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
 from replan.team.fields.code import InputProcessor, OutputProcessor, Typed
 from replan.team.fields.models import Prompt, models_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
 
-from replan.base.declared.fields import Surroundings
+from replan.base.declared.part import Surroundings
 from replan.team.chats import Chats
 from replan.team.fields.code import ReadySpecialist, card_of
 from replan.team.kinds.member import Member

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replan.base.errors import Refusal
+from replan.base.values import Value
 from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import blocked_steps, skippable_steps
-from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import critical_length, critical_path, width
 from replan.state.limits import MOST_RETRIES, TRIES, Limits
 from replan.state.questions import Approving

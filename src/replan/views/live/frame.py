@@ -12,7 +12,7 @@ from replan.log.events import types as events
 from replan.log.report import RunReport
 from replan.log.step_reports import WAITING, WORDS, StepReport, awaited
 from replan.plan.model import StepStatus
-from replan.state.person.verdicts import question_shown
+from replan.state.person.answers import question_shown
 from replan.state.questions import PLAN
 from replan.state.results import TaskComplexity
 from replan.views.call_lines import call_begun_text, short_call_text

@@ -7,7 +7,7 @@ from replan.log.events import types as events
 from replan.log.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.log.events.warnings import warnings_in
 from replan.log.report import RunReport
-from replan.state.person.verdicts import problem_in
+from replan.state.person.answers import problem_in
 from replan.views.call_lines import call_line
 from replan.views.cells import one_line
 from replan.views.event_lines import event_line, who

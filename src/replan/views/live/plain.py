@@ -7,7 +7,7 @@ from replan.log.events import types as events
 from replan.log.report import RunReport
 from replan.log.step_reports import awaited
 from replan.plan.model import PlanStep
-from replan.state.cuts import cut_in_words
+from replan.state.outcomes import cut_in_words
 from replan.state.results import ExecutionStatus
 from replan.views.cells import one_line
 from replan.views.event_lines import who

@@ -23,7 +23,7 @@ from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport
-from replan.state.person.verdicts import is_in_doubt, read_verdict
+from replan.state.person.answers import is_in_doubt, read_verdict
 from replan.state.questions import PLAN, Question, short_key
 from replan.views.call_lines import short_call_text
 from replan.views.cells import counted, cut, day_and_time, one_line

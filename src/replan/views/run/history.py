@@ -16,8 +16,7 @@ from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import Reported, why_ended
 from replan.log.report import RunReport
 from replan.plan.markdown.document import PlanDocument
-from replan.state.person.answers import read_decision
-from replan.state.person.verdicts import problem_in, read_verdict
+from replan.state.person.answers import problem_in, read_decision, read_verdict
 from replan.state.questions import PLAN, is_of_plan, short_key
 from replan.views.call_lines import call_text, failure_text, short_call_text
 from replan.views.cells import counted, cut, one_line, seconds

@@ -11,7 +11,7 @@ from replan.plan.model import PlanStep, StepStatus
 from replan.plan.order import run_order
 from replan.plan.rerun import rerun_from
 from replan.ports.run_book import DEFAULT, PYTHON
-from replan.state.cuts import CUTS
+from replan.state.outcomes import CUTS
 from replan.views.cells import counted, one_line, seconds
 from replan.views.run.overview import money, tokens
 from replan.views.run.repairs import repair_of

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from replan.base.texts.signs import harmless
-from replan.state.person.verdicts import is_in_doubt, leads_to, question_shown
+from replan.state.person.answers import is_in_doubt, leads_to, question_shown
 from replan.state.questions import PLAN, Question
 from replan.views.cells import counted, one_line
 from replan.views.run.evidence import Evidence, argument_text, failed_lines, ground_lines

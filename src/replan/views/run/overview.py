@@ -13,7 +13,7 @@ from replan.log.fold import Anomalies, HostCall
 from replan.log.report import RunReport
 from replan.log.step_reports import CUT_OFF, EARLY, WAITING, WORDS, AttemptReport, StepReport
 from replan.plan.model import StepStatus
-from replan.state.cuts import cut_in_words
+from replan.state.outcomes import cut_in_words
 from replan.views.cells import (
     amount,
     columns,

@@ -23,12 +23,10 @@ from pydantic import BaseModel
 from replan.base.langgraph_inside import (
     callbacks,
     checkpoints,
-    delta_channel,
+    langchain,
+    langgraph_channels,
     lean_branches,
-    models,
-    one_channel,
     tasks,
-    tool_internals,
 )
 
 
@@ -37,7 +35,7 @@ def appended(old, new):
 
 
 class Numbers(TypedDict):
-    numbers: Annotated[list[int], delta_channel.Delta(appended, list[int])]
+    numbers: Annotated[list[int], langgraph_channels.Delta(appended, list[int])]
     seen: Any
 
 
@@ -89,8 +87,8 @@ async def test_a_state_in_one_channel_changes_as_in_channels_of_its_own():
         states, snapshots = [], []
         edit = Command(update={"numbers": [5], "seen": 1}, goto="fork")
         begun = {"numbers": [7], "seen": 0}
-        if one_channel.is_in_one_channel(compiled):
-            begun = one_channel.given_at_once(compiled, begun)
+        if langgraph_channels.is_in_one_channel(compiled):
+            begun = langgraph_channels.given_at_once(compiled, begun)
         for given in (begun, None, Command(resume="this")):
             state = await compiled.ainvoke(given, config, durability="exit")
             states.append({**state, "__interrupt__": len(state.get("__interrupt__", ()))})
@@ -102,7 +100,7 @@ async def test_a_state_in_one_channel_changes_as_in_channels_of_its_own():
         return states, [(each.values, each.next, len(each.interrupts)) for each in snapshots]
 
     one = forking_graph()
-    one_channel.with_one_channel(one, {})
+    langgraph_channels.with_one_channel(one, {})
     assert await work(one) == await work(forking_graph())
 
 
@@ -120,12 +118,12 @@ async def test_a_thread_that_has_begun_is_as_behind_a_super_step_of_its_first_no
         graph.add_edge(START, "begin")
         graph.add_edge("begin", "ask")
         compiled = graph.compile(InMemorySaver())
-        one_channel.with_one_channel(compiled, {"numbers": [0]})
-        assert one_channel.begins_apart(compiled)
+        langgraph_channels.with_one_channel(compiled, {"numbers": [0]})
+        assert langgraph_channels.begins_apart(compiled)
         config = {"configurable": {"thread_id": "t"}}
-        given = one_channel.given_at_once(compiled, {"numbers": [7]})
+        given = langgraph_channels.given_at_once(compiled, {"numbers": [7]})
         if is_begun:
-            given = await one_channel.begun_at_once(compiled, {"numbers": [7]}, begin)
+            given = await langgraph_channels.begun_at_once(compiled, {"numbers": [7]}, begin)
         await compiled.ainvoke(given, config, durability="exit")
         waiting = await compiled.aget_state(config)
         over = await compiled.ainvoke(Command(resume="this"), config)
@@ -137,7 +135,7 @@ async def test_a_thread_that_has_begun_is_as_behind_a_super_step_of_its_first_no
 async def test_a_lean_branch_reads_what_its_own_reader_does_and_copies_only_what_was_written():
     copied, read = [], []
 
-    class Watched(delta_channel.Delta):
+    class Watched(langgraph_channels.Delta):
         __slots__ = ()
 
         def copy(self):
@@ -341,17 +339,17 @@ def test_a_tool_without_a_coroutine_runs_in_a_thread():
         """Give nothing."""
         return ""
 
-    assert tool_internals.runs_in_thread(two)
-    assert not tool_internals.runs_in_thread(Own())
-    assert not tool_internals.runs_in_thread(StructuredTool.from_function(coroutine=later))
+    assert langchain.runs_in_thread(two)
+    assert not langchain.runs_in_thread(Own())
+    assert not langchain.runs_in_thread(StructuredTool.from_function(coroutine=later))
 
 
 def test_the_client_of_an_openai_model_gives_its_own_retries_up():
     model = ChatOpenAI(model="m", api_key="k", max_retries=4)
-    assert models.is_of_openai(model)
-    patient, taken = models.without_own_retries(model)
+    assert langchain.is_of_openai(model)
+    patient, taken = langchain.without_own_retries(model)
     assert taken == 4
     assert patient.root_async_client.max_retries == 0
     assert patient.async_client is not model.async_client
     other = FakeListChatModel(responses=[])
-    assert models.without_own_retries(other) == (other, 0)
+    assert langchain.without_own_retries(other) == (other, 0)

@@ -9,7 +9,7 @@ from cases import cases_of
 from counting import calls
 from replan import Host, Specialist, Team, build_graph, open_storage
 from replan.base.failures import describe
-from replan.base.secrets.known import KNOWN, MOST
+from replan.base.secrets.masking import KNOWN, MOST
 from replan.base.secrets.sources import (
     holds_secret,
     learn_address,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cases import cases_of
-from replan.base.secrets.known import KNOWN
-from replan.base.secrets.masking import masked_beginning, without_secrets
+from replan.base.secrets.masking import KNOWN, masked_beginning, without_secrets
 
 CASES = cases_of(__file__)
 

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from replan.models.spending.estimates import (
+from replan.models.spending.scopes import (
     TOKENS_OF_A_MESSAGE,
     TOKENS_OF_AN_IMAGE,
     TOKENS_OF_TOOLS,

@@ -23,9 +23,8 @@ from replan.errors import LimitReachedError
 from replan.log.amounts import Spending
 from replan.models.chat import Chat
 from replan.models.spending.account import Account
-from replan.models.spending.estimates import tokens_of_request
 from replan.models.spending.meter import Meter
-from replan.models.spending.scopes import Scope
+from replan.models.spending.scopes import Scope, tokens_of_request
 from replan.models.streams import Toolset
 from replan.state.limits import Budget, ClosingReserve, Price
 from replan.state.usage import TokenCount

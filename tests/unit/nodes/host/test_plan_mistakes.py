@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.nodes.host.plan_mistakes import mistakes_in
+from replan.nodes.host.plan_texts import mistakes_in
 from replan.plan import PlanDocument
 from replan.state.team import SpecialistCard
 

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from replan import PlanStep
 from replan.specialists.steps.on_record import keys_of
-from replan.state.generations import Generation
+from replan.state.results import Generation
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STEP = PlanStep(

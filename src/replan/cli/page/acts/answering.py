@@ -16,8 +16,7 @@ from replan.cli.page.site import Site, page_path
 from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
 from replan.server.problems import RefusedError
-from replan.state.person.answers import CHANGED, arguments_of
-from replan.state.person.verdicts import leads_to
+from replan.state.person.answers import CHANGED, arguments_of, leads_to
 from replan.state.questions import PLAN, Question
 from replan.views.run.evidence import Evidence, changeable_arguments, evidence_of
 from replan.views.run.revision_diffs import difference

@@ -1,4 +1,7 @@
-"""Shows the answer as it is written: as events, and as chunks in LangGraph's `messages` mode."""
+"""What is used of a reply as it is written: the answer is shown, steps of a plan are handed on."""
+
+import re
+from collections.abc import Callable
 
 from langchain_core.messages import AIMessage
 
@@ -51,3 +54,32 @@ class AnswerStream:
             self._emitter.stream(AnswerToken, text=text)
             if self._is_pushed:
                 push_text(text, self._message_id)
+
+
+_STEP_BEGINS = re.compile(r"^(?:[-*+]|\d{1,4}[.)])[ \t]+\[", re.MULTILINE)
+"""A line of the list of steps: the step before it is complete."""
+
+
+class PlanStream:
+    """Hands on the part of a plan that is complete, each time that another step begins."""
+
+    def __init__(self, gate: Gate | None, take: Callable[[str], None]) -> None:
+        """Hear replies whose front matter says that a plan follows; without a gate, all are."""
+        self._gate, self._take = gate, take
+        self.restart()
+
+    def restart(self) -> None:
+        """Hear another reply."""
+        self._body = BodyStream(self._gate)
+        self._text, self._seen, self._steps = "", 0, 0
+
+    def feed(self, chunk: str) -> None:
+        """Take the next piece of the reply."""
+        self._text += self._body.feed(chunk)
+        begins = [match.start() for match in _STEP_BEGINS.finditer(self._text, self._seen)]
+        if not begins:
+            return
+        self._steps += len(begins)
+        self._seen = begins[-1] + 1
+        if self._steps > 1:
+            self._take(self._text[: begins[-1]])

@@ -1,11 +1,31 @@
-"""The files of a folder that may be read: no link leads out of it."""
+"""Files that are written whole, and files of a folder that may be read: no link leads out of it."""
 
 import os
+import secrets
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from replan.base.texts.signs import visible
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put a whole new file in place of an old one, or raise and leave the old one as it is.
+
+    A link in its place is replaced, not followed.
+    """
+    # Opened like any file, so that the umask says who may read it.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            beside.chmod(path.stat().st_mode)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
