@@ -86,6 +86,7 @@ def live(folder):
 
 
 EVENT = TypeAdapter(Event)
+OPENED = {"START": 1, "STARTED": 1, "END": -1, "FINISHED": -1}
 
 
 def calling(name, **arguments):
@@ -117,3 +118,17 @@ def state_of(events):
             for change in each.delta:
                 state["steps"][int(change.path.split("/")[2])]["status"] = change.value
     return state
+
+
+def check_events(lines):
+    """The events of lines, once they are those of one run in the protocol's order."""
+    events = [EVENT.validate_json(line) for line in lines]
+    types = [each.type.value for each in events]
+    assert types[0] == "RUN_STARTED"
+    assert types[-1] in ("RUN_FINISHED", "RUN_ERROR")
+    assert len([each for each in types if each.startswith("RUN_")]) == 2
+    if types[-1] == "RUN_FINISHED":
+        for kind in ("STEP", "TEXT_MESSAGE", "REASONING", "REASONING_MESSAGE", "TOOL_CALL"):
+            ends = [each.removeprefix(f"{kind}_") for each in types if each.startswith(kind)]
+            assert sum(OPENED.get(each, 0) for each in ends) == 0, (kind, types)
+    return events

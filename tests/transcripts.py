@@ -54,7 +54,7 @@ _CHANGING = {
     r"(?:(?<=TIME  )|(?<=took )|(?<=, )(?=\S+ \w+$)|(?<=\()(?=\S+ \w+\)))"
     r"[\d.]+ (?:ms|s|min)\b": "N s",
     r"(?<=^tokens  ).*": "N  N",
-    r"(?<=seconds=)[\d.]+|(?<=seq=)\d+|[\d,]+(?= tokens)": "N",
+    r"(?<=seconds=)[\d.]+|(?<=seq=)\d+|\d[\d,]*(?= tokens)": "N",
     r"\d+ in \+ \d+ out(?= tokens)": "N in + N out",
     r" \(it waited for a person for [^)]*\)": "",
     r"^ *waited \S+ \w+ for its turn\n": "",
@@ -113,7 +113,7 @@ class Session:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.names: dict[str, Any] = {"folder": folder}
-        self.ids: dict[str, list[str]] = {kind: [] for kind in _IDS}
+        self.ids = Varying(_IDS)
         self._stack = ExitStack()
         self._pages: httpx.AsyncClient | None = None
 
@@ -216,30 +216,43 @@ class Session:
 
     def _plain(self, told: str) -> str:
         """What is answered, without what is different each time."""
-        told = told.replace(str(self.folder), "FOLDER")
-        for pattern, plain in _CHANGING.items():
-            told = re.sub(pattern, plain, told, flags=re.MULTILINE)
-        for kind, pattern in _IDS.items():
-            told = re.sub(
-                pattern,
-                lambda found, ids=self.ids[kind], kind=kind: f"{kind}-{_number_of(found[0], ids)}",
-                told,
-            )
-        return told
+        return self.ids.plain(told.replace(str(self.folder), "FOLDER"))
 
     def _meant(self, typed: str) -> str:
         """What is typed, with the ids and the variables that it names."""
-        for kind, ids in self.ids.items():
-            for number, each in reversed([*enumerate(ids, start=1)]):
+        return os.path.expandvars(self.ids.meant(typed))
+
+
+class Varying:
+    """What is different each time, by kinds and their patterns: it is told and typed by name."""
+
+    def __init__(self, patterns: dict[str, str]) -> None:
+        self.patterns = patterns
+        self._found = {kind: list[str]() for kind in patterns}
+
+    def plain(self, told: str) -> str:
+        """A text with the names, and without times."""
+        for pattern, plain in _CHANGING.items():
+            told = re.sub(pattern, plain, told, flags=re.MULTILINE)
+        for kind, pattern in self.patterns.items():
+            told = re.sub(
+                pattern, lambda found, kind=kind: f"{kind}-{self._number_of(found[0], kind)}", told
+            )
+        return told
+
+    def meant(self, typed: str) -> str:
+        """A text with what is named in it."""
+        for kind, found in self._found.items():
+            for number, each in reversed([*enumerate(found, start=1)]):
                 typed = typed.replace(f"{kind}-{number}", each)
-        return os.path.expandvars(typed)
+        return typed
 
-
-def _number_of(found: str, ids: list[str]) -> int:
-    """Which id of its kind it is. A run is told by the beginning of its id, too."""
-    number = next((n for n, each in enumerate(ids) if each[:8] == found[:8]), len(ids))
-    ids[number:] = [max(*ids[number : number + 1], found, "", key=len), *ids[number + 1 :]]
-    return number + 1
+    def _number_of(self, text: str, kind: str) -> int:
+        """Which one of its kind it is. A run is told by the beginning of its id, too."""
+        found = self._found[kind]
+        number = next((n for n, each in enumerate(found) if each[:8] == text[:8]), len(found))
+        found[number:] = [max(*found[number : number + 1], text, "", key=len), *found[number + 1 :]]
+        return number + 1
 
 
 def reply_of(told: Any) -> Any:
@@ -285,7 +298,8 @@ def documents(text: str) -> Iterator[Any]:
 def at(value: Any, path: str) -> Any:
     """What stands at a path of names with dots between them; `[]` takes each entry."""
     name, _, rest = path.partition(".")
-    value = value[name.removesuffix("[]")] if name != "[]" else value
+    key = int(name) if name.isdigit() else name.removesuffix("[]")
+    value = value[key] if name != "[]" else value
     if name.endswith("[]"):
         return [at(each, rest) if rest else each for each in value]
     return at(value, rest) if rest else value

@@ -1,4 +1,4 @@
-"""A run at work is steered from the terminal, over HTTP and on the page."""
+"""A run at work is steered from the terminal, and by an agent through A2A."""
 
 import asyncio
 import subprocess
@@ -10,9 +10,6 @@ from a2a.utils.errors import A2AError
 
 import warm
 from acts_teams import END, Fence
-from page_forms import form, parsed, rested, seen, sent
-from pages import shown
-from replan import open_storage
 from replan.testing import ScriptedModel
 from served import agent_of, as_, served, tokens_of
 from terminals import REPLAN, Terminal
@@ -107,66 +104,6 @@ def test_the_editor_opens_with_the_plan_of_the_run(owner, tmp_path):
 TOKENS = tokens_of(boss={}, clerk={"roles": frozenset({"run", "answer"})})
 
 
-async def test_the_plan_of_a_run_at_work_is_edited_over_http():
-    fence = Fence()
-    fence.leave.clear()
-    async with served(fence.team(), tokens=TOKENS) as client:
-        begun = await client.post("/runs", json={"plan": fence.PLAN}, headers=as_("clerk"))
-        where = f"/runs/{begun.json()['run_id']}"
-        await fence.at_work.wait()
-        run = (await client.get(where, headers=as_("boss"))).json()
-        assert run["plan_version"] == 1
-        given = {"plan": run["plan"].replace("Paint @painter", "Oil @worker"), "version": 1}
-        refused = await client.put(f"{where}/plan", json=given, headers=as_("clerk"))
-        assert refused.status_code == 403
-        stale = {**given, "version": 3}
-        refused = await client.put(f"{where}/plan", json=stale, headers=as_("boss"))
-        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
-        assert "version 3 of the plan, and the plan is at version 1" in refused.json()["detail"]
-        looser = {**given, "plan": given["plan"].replace("(after 1)", "(after 1; timeout 1h)")}
-        refused = await client.put(f"{where}/plan", json=looser, headers=as_("boss"))
-        assert (refused.status_code, refused.json()["code"]) == (422, "bad_document")
-        taken = await client.put(f"{where}/plan", json=given, headers=as_("boss"))
-        assert taken.status_code == 202, taken.text
-        fence.leave.set()
-        async with client.stream(
-            "GET", f"{where}/events", headers={**as_("boss"), "Accept": "text/event-stream"}
-        ) as stream:
-            told = "".join([part async for part in stream.aiter_text()])
-        assert '"status":"waits","request"' in told
-        assert fence.did == ["Measure", "Oil"]
-        done = (await client.get(where, headers=as_("boss"))).json()
-        assert (done["outcome"], done["plan_version"]) == ("completed", 2)
-
-
-async def test_the_plan_of_a_run_at_work_is_edited_on_the_page():
-    fence = Fence()
-    fence.leave.clear()
-    async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
-        path, fields = await form(client, "/start")
-        files = [("files", ("", b""))]
-        answer = await client.post(path, data={**fields, "plan": fence.PLAN}, files=files)
-        where = answer.headers["location"]
-        await fence.at_work.wait()
-        assert 'id="act-edit"' in (await client.get(where)).text
-        action, fields = await form(client, f"{where}/plan")
-        assert fields["version"] == "1"
-        wrong = {**fields, "plan": fields["plan"].replace("Measure", "Guess")}
-        refused = await sent(client, action, wrong, 422)
-        assert "what is at work: step 1" in refused.text
-        _, typed_before = parsed(refused.text)
-        assert "Guess" in typed_before["plan"]
-        stale = await sent(client, action, {**fields, "version": "7"}, 409)
-        assert "version 7 of the plan, and the plan is at version 1" in stale.text
-        edited = {**fields, "plan": fields["plan"].replace("Paint @painter", "Oil @worker")}
-        await sent(client, action, edited)
-        await seen(client, where, "the edit of version 1 by owner waits for step 1")
-        fence.leave.set()
-        page = await rested(client, where, "completed")
-        assert fence.did == ["Measure", "Oil"]
-        assert "plan version 2" in page
-
-
 def test_the_terminal_tells_the_host_of_a_run_something(owner, tmp_path):
     done = typed(tmp_path, "message", "r", "Also compare 2023.")
     assert (done.returncode, done.stderr) == (0, "")
@@ -188,39 +125,6 @@ update: The gate was wanted, too.
 - [x] 1. Measure @worker
 - [ ] 3. Oil the gate @worker
 """
-
-
-def revising():
-    return ScriptedModel({"feedback": [REVISED, END["feedback"]]})
-
-
-async def test_the_host_of_a_run_is_told_something_over_http():
-    fence = Fence()
-    fence.leave.clear()
-    plan = "- [ ] 1. Measure @worker\n"
-    async with served(fence.team(revising()), tokens=TOKENS) as client:
-        begun = await client.post("/runs", json={"plan": plan}, headers=as_("clerk"))
-        where = f"/runs/{begun.json()['run_id']}"
-        await fence.at_work.wait()
-        said = {"text": "Also the gate."}
-        empty = await client.post(f"{where}/messages", json={"text": " "}, headers=as_("clerk"))
-        assert (empty.status_code, empty.json()["code"]) == (422, "bad_input")
-        again = {**as_("clerk"), "Idempotency-Key": "k1"}
-        for _ in range(2):
-            taken = await client.post(f"{where}/messages", json=said, headers=again)
-            assert taken.status_code == 202, taken.text
-        other = await client.post(f"{where}/messages", json={"text": "The door."}, headers=again)
-        assert (other.status_code, "Another message" in other.text) == (422, True)
-        fence.leave.set()
-        headers = {**as_("boss"), "Accept": "text/event-stream"}
-        async with client.stream("GET", f"{where}/events", headers=headers) as stream:
-            told = "".join([part async for part in stream.aiter_text()])
-        assert told.count('"kind":"message","status":"taken"') == 1
-        late = await client.post(f"{where}/messages", json=said, headers=again)
-        assert late.status_code == 202
-        assert fence.did == ["Measure", "Oil the gate"]
-        late = await client.post(f"{where}/messages", json=said, headers=as_("clerk"))
-        assert (late.status_code, "The run is over" in late.text) == (422, True)
 
 
 async def test_an_agent_tells_the_host_of_a_task_at_work_something_and_edits_its_plan():
@@ -283,28 +187,3 @@ async def plan_of(agent, task):
 
 async def last(stream):
     return [each async for each in stream][-1]
-
-
-async def test_the_host_of_a_run_is_told_something_on_the_page():
-    fence = Fence()
-    fence.leave.clear()
-    team = fence.team(revising())
-    async with open_storage(":memory:") as storage, shown(team, storage) as client:
-        path, fields = await form(client, "/start")
-        files = [("files", ("", b""))]
-        given = {**fields, "plan": "- [ ] 1. Measure @worker\n"}
-        where = (await client.post(path, data=given, files=files)).headers["location"]
-        await fence.at_work.wait()
-        assert 'id="act-message"' in (await client.get(where)).text
-        action, fields = await form(client, f"{where}/message")
-        empty = await sent(client, action, {**fields, "text": " "}, 422)
-        assert "The message is empty" in empty.text
-        await sent(client, action, {**fields, "text": "Also the gate."})
-        fence.leave.set()
-        page = await rested(client, where, "completed")
-        assert fence.did == ["Measure", "Oil the gate"]
-        assert "plan version 2" in page
-        history = (await client.get(f"{where}?tab=history")).text
-        assert "said: Also the gate." in history
-        late = await client.get(f"{where}/message")
-        assert (late.status_code, "hears nothing any more" in late.text) == (409, True)
