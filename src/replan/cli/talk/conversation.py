@@ -84,6 +84,11 @@ class Conversation:
         return self.context.current_stage == "stopped"
 
     @property
+    def _shows_plan(self) -> bool:
+        """Whether there is a plan to draw: that of a job or a pipeline alone is its one step."""
+        return not self.talk.opened.partner.is_alone
+
+    @property
     def _asks_in_words(self) -> bool:
         """Whether a job or a pipeline waits for an answer; its question is its newest message."""
         return self.context.current_stage == "question"
@@ -97,7 +102,7 @@ class Conversation:
 
     def show_work(self) -> None:
         """Draw the plan that is under way."""
-        if self._run.planned and [ask.kind for ask in self.asks] != [PLAN]:
+        if self._shows_plan and self._run.planned and [ask.kind for ask in self.asks] != [PLAN]:
             reporter = self.talk.reporter()
             reporter.follow(self._run)
             reporter.pause(shows_plan=True)
@@ -204,9 +209,9 @@ class Conversation:
             reporter,
             self._run.model_copy(update={"answer": ""}),
             is_asked_in_place=self.is_person,
-            shows_plan=not self.talk.opened.partner.is_alone,
+            shows_plan=self._shows_plan,
         )
-        if self._run.planned and self.is_person:
+        if self._run.planned and self.is_person and self._shows_plan:
             reporter.follow(turn.run)
         try:
             await turn.take_turn(self._stream(turn_input, turn))
@@ -254,7 +259,9 @@ class Conversation:
 
     def _close(self, turn: DrawnTurn) -> None:
         stage = turn.result and turn.result.metadata.get("stage")
-        if stage in ("question", "approval") and self.is_person:
+        if not self._shows_plan:
+            turn.reporter.pause()
+        elif stage in ("question", "approval") and self.is_person:
             turn.reporter.pause(shows_plan=stage == "question")
         else:
             turn.reporter.close()
