@@ -6,7 +6,17 @@ from datetime import UTC, datetime
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan import Host, RunSettings, Specialist, Team, build_graph, open_runtime, open_storage
+from replan import (
+    Host,
+    RunSettings,
+    Specialist,
+    Team,
+    ask_user,
+    build_graph,
+    open_runtime,
+    open_storage,
+)
+from replan.plan.markdown.document import parse_plan_from_markdown
 from replan.ports.run_book import RunRecord
 from replan.runs.reports import read_report
 from replan.runs.travel.exported_run import exported, opened_export
@@ -138,6 +148,40 @@ async def test_the_history_and_the_export_of_a_run_say_where_it_was_forked(where
     assert [line.rpartition(", ")[2] for line in told] == ["after step 2", "after step 1"]
     (tmp_path / "r.json").write_text(exported(whole, report.last_seen_at))
     assert opened_export(tmp_path / "r.json").forks == report.forks
+
+
+async def test_a_run_that_asks_since_it_went_back_waits_in_every_list(where):
+    asks = False
+
+    def work(context):
+        return f"{context.task_description}: {ask_user('Which?') if asks else 'done'}"
+
+    model = ScriptedModel({"feedback": always(COMPLETE)})
+    worker = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
+    team = Team(host=Host(model=model), specialists=[worker])
+
+    async def listed(runtime):
+        statuses = ("completed", "waiting")
+        return [[one.run_id for one in await runtime.runs(status=each)] for each in statuses]
+
+    async with open_runtime(team, storage=where) as runtime:
+        await runtime.run({"plan": "- [ ] 1. Count @a\n"}, run_id="r", thread_id="t")
+        await runtime.run({"plan": "- [ ] 1. Count @a\n"}, run_id="other")
+        history = runtime.graph.aget_state_history(THREAD)
+        async for each in history:
+            older = each.config
+            if each.next == ("plan_execution",):
+                break
+        assert await listed(runtime) == [["other", "r"], []]
+        asks = True
+        edited = parse_plan_from_markdown("- [ ] 1. Sum @a\n")
+        there = await runtime.graph.aupdate_state(older, {"current_plan": edited})
+        await runtime.graph.ainvoke(None, there)
+        assert (await runtime.get("r")).outcome == "waiting"
+        assert await listed(runtime) == [["other"], ["r"]]
+        result = await (await runtime.answer("r", "blue"))
+        assert result.results[1].text == "Sum: blue"
+        assert await listed(runtime) == [["other", "r"], []]
 
 
 async def test_a_thread_that_is_deleted_takes_its_logs_along(works):

@@ -134,8 +134,8 @@ class RunBook(Protocol):
         """The first runs in an order, by default the newest; those that have these labels.
 
         With `behind`, those that come after this run in that order. With `outcomes`, those whose
-        records are so. Of equal runs, the newest come first. One whose record says `running` took
-        the time until now.
+        records are so, and those that went back to an older state. Of equal runs, the newest come
+        first. One whose record says `running` took the time until now.
         """
         ...
 

@@ -271,7 +271,9 @@ def _outcome_of(
     """The status of a run; also correct if its process was killed before it could record it."""
     if state.get("is_completed") and (ended := state.get("outcome")):
         return ended
-    if record.outcome != "running" or is_held:
+    # One that was over, and went back to an older state since: its record is of the end before.
+    has_gone_back = record.outcome in get_args(Outcome) and bool(state.get("run_id"))
+    if is_held or not (record.outcome == "running" or has_gone_back):
         return record.outcome
     return "waiting" if questions else "interrupted"
 

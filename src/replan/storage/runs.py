@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from replan.base.values import restored
+from replan.log.rows import FORKED, span
 from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import BY_NEED, RunOrder, RunOutcome, RunRecord, TeamIdentity
 from replan.state.limits import RunSettings
@@ -22,6 +23,10 @@ _BEGIN = (
 _LABEL = (
     "INSERT INTO replan_labels (run_id, name, value) VALUES (?, ?, ?)"
     " ON CONFLICT (run_id, name) DO NOTHING"
+)
+_HAS_GONE_BACK = (
+    "EXISTS (SELECT 1 FROM replan_log WHERE replan_log.run_id = replan_runs.run_id"
+    " AND key >= ? AND key < ?)"
 )
 NEWEST_FIRST = "started_at DESC, run_id"
 WITH_PREFIX = f"WHERE substr(run_id, 1, ?) = ? ORDER BY {NEWEST_FIRST}"
@@ -94,14 +99,15 @@ class Runs:
         """The first runs in an order, by default the newest; those that have these labels.
 
         With `behind`, those that come after this run in that order. With `outcomes`, those whose
-        records are so. Of equal runs, the newest come first. One whose record says `running` took
-        the time until now.
+        records are so, and those that went back to an older state. Of equal runs, the newest come
+        first. One whose record says `running` took the time until now.
         """
         place = None if order == "began" else self._place_in(order)
         conditions, values = list[str](), list[object]()
         if outcomes:
-            conditions.append(f"outcome IN ({marks(len(outcomes))})")
-            values += outcomes
+            # What LangGraph's own methods made of one that went back is in its state alone.
+            conditions.append(f"(outcome IN ({marks(len(outcomes))}) OR {_HAS_GONE_BACK})")
+            values += [*outcomes, *span(FORKED)]
         if behind is not None:
             later = "(started_at < ? OR (started_at = ? AND run_id > ?))"
             began = moment(behind.started_at)

@@ -90,13 +90,14 @@ async def _waiting(site: Site, request: Request) -> list[Row]:
     labels = _labels(request)
     # The process of a run that reads `running` may have been killed while it waited.
     standing: tuple[RunOutcome, ...] = ("waiting", "running")
-    records = [
-        record
+    # One that went back to an older state is in both lists.
+    records = {
+        record.run_id: record
         for outcome in standing
         for record in await served.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
         if _may_see(served, request, record)
-    ]
-    rows = [await _row(site, record) for record in records]
+    }
+    rows = [await _row(site, record) for record in records.values()]
     return [row for row in rows if row.report.pending_questions]
 
 
