@@ -15,6 +15,7 @@ from langgraph.types import Command, interrupt
 from replan import (
     Host,
     InputError,
+    Limits,
     QuestionError,
     Specialist,
     Team,
@@ -386,3 +387,31 @@ async def test_a_step_that_interrupts_by_itself_and_one_that_asks_wait_side_by_s
         state = await answer(graph, "one")
     results = state["current_specialist_results"]
     assert (results["1/a"].text, results["2/b"].text) == ("heard one", "heard two")
+
+
+async def test_a_question_is_asked_though_only_the_call_for_the_answer_is_left():
+    model = ScriptedModel({"think": f"---\ncomplexity: complex\n---\n{ONE}", "feedback": COMPLETE})
+    limits = Limits(max_model_calls=2)
+    graph = graph_of(lambda _: ask_user("Which?"), model, InMemorySaver(), limits=limits)
+    result = await run(graph, "Go.", config=THREAD)
+    assert (result.outcome, len(model.calls)) == ("waiting", 1)
+    result = await run(graph, Command(resume="red"), config=THREAD)
+    assert (result.outcome, result.limit_reached, len(model.calls)) == ("completed", "", 2)
+
+
+async def test_answers_that_lead_to_failures_leave_the_other_questions_open():
+    def work(_):
+        if ask_user("Which?") == "none":
+            raise ValueError("there is none")
+        return "done"
+
+    limits = Limits(max_stalls=2, step_retries=0)
+    model = ScriptedModel({"feedback": always(COMPLETE)})
+    graph = graph_of(work, model, InMemorySaver(), limits=limits)
+    plan = "".join(f"- [ ] {step}. Ask @a\n" for step in range(1, 5))
+    await run(graph, {"plan": plan}, config=THREAD)
+    for step in (1, 2, 3):
+        result = await run(graph, Command(resume={f"{step}/a/1": "none"}), config=THREAD)
+    assert [each.key for each in result.pending_questions] == ["4/a/1"]
+    result = await run(graph, Command(resume={"4/a/1": "red"}), config=THREAD)
+    assert (result.outcome, result.results["4/a"].text) == ("partial", "done")

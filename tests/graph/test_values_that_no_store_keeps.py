@@ -16,6 +16,7 @@ from replan import (
     Team,
     ask_user,
     build_graph,
+    open_runtime,
     open_storage,
     run,
 )
@@ -50,6 +51,17 @@ async def team(where):
                 return build_graph(config, storage=storage)
 
             yield made
+
+
+async def test_a_name_that_cannot_be_kept_is_refused_as_an_answer_to_a_runtime():
+    member = Specialist(name="worker", intended_use="Works.", run=lambda _: f"{ask_user('Which?')}")
+    async with open_runtime(Team("offline", [member]), storage=":memory:") as runtime:
+        begun = await runtime.start({"plan": "- [ ] 1. Work @worker\n"})
+        await begun
+        for answers in ({"a\ud800b": 1}, {"1/worker/1": {"a\ud800b": 1}}):
+            with pytest.raises(InputError):
+                await runtime.answer(begun.run_id, answers)
+        assert (await begun.report()).outcome == "waiting"
 
 
 async def is_usable(graph, config=THREAD):

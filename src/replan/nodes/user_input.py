@@ -48,6 +48,8 @@ async def user_input(
         "questions": {key: by_key[key].answered(answer, now) for key, answer in answers.items()},
         # The round that only asked is given back.
         "max_rounds": rounds_of(state) + 1,
+        # Each answer may lead to a step that fails: others still wait for theirs.
+        "stalls": 0,
     }
 
 

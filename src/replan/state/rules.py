@@ -12,7 +12,7 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
-from replan.state.limits import LimitHit, Limits, rounded_up
+from replan.state.limits import ClosingReserve, LimitHit, Limits, rounded_up
 from replan.state.outcomes import CUTS, Outcome
 from replan.state.questions import Question
 from replan.state.results import (
@@ -119,17 +119,19 @@ def spent_limit(state: EnhancedState) -> str:
     limits = settings_of(state).limits
     plan = plan_of(state)
     usage = state.get("usage", Usage())
+    # A step that has its answer may need no call: one for which there is no room is refused.
+    is_asking = bool(open_questions(state))
+    kept = ClosingReserve() if is_asking else limits.kept
     for hit in round_hits(state).values():
         if limit_value(state, hit.limit) <= hit.value:
             return hit.limit
     spent = {
         "max_stalls": state.get("stalls", 0) >= limits.max_stalls,
         # A round that asked ends with the answers, which need no round of their own.
-        "max_rounds": state.get("current_round", 0) >= rounds_of(state)
-        and not open_questions(state),
+        "max_rounds": state.get("current_round", 0) >= rounds_of(state) and not is_asking,
         "max_steps": plan.total_steps > limits.max_steps and not runnable_steps(state),
-        "max_model_calls": usage.calls >= limits.max_model_calls - 1,
-        "max_tokens": _is_spent(usage.total_tokens, limits.max_tokens, limits.kept.tokens),
+        "max_model_calls": _is_spent(usage.calls, limits.max_model_calls, kept.calls),
+        "max_tokens": _is_spent(usage.total_tokens, limits.max_tokens, kept.tokens),
         # What of it is kept depends on prices; a call for which there is no room is refused.
         "max_cost": _is_spent(usage.known_cost, limits.max_cost, 0.0),
     }

@@ -89,7 +89,11 @@ def _other_words(earlier: Request) -> InputError:
 
 def digest_of_answers(answers: object) -> str:
     """What tells answers apart as they came, whatever is asked."""
-    plain = to_jsonable_python(answers, fallback=repr)
+    try:
+        plain = to_jsonable_python(answers, fallback=repr)
+    except UnicodeEncodeError:
+        # Half of a character: whoever reads it refuses it.
+        plain = repr(answers)
     return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
