@@ -26,7 +26,7 @@ from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
 from replan.views.live.frame import Window, frame, whole_plan
-from replan.views.live.plain import Lines
+from replan.views.live.reporters import Lines
 from replan_local import local_team
 
 ROOT = Path(__file__).parents[1]

@@ -59,7 +59,7 @@ PRELOADED = (
     "replan.storage.advisory_holds",
     "replan.storage.postgres",
     "replan.cli.page.served_pages",
-    "replan.cli.user_files.label_options",
+    "replan.cli.shared.options",
     "replan.views.live.live_plan",
     "replan.workers.open_worker",
     "replan_local.host.model",

@@ -61,7 +61,7 @@ from replan.state.results import (
 )
 from replan.state.usage import Usage as Usage
 from replan.storage.opening import open_storage as open_storage
-from replan.team.fallback import Fallback as Fallback
+from replan.team.chats import Fallback as Fallback
 from replan.team.host import Host as Host
 from replan.team.specialist import Specialist as Specialist
 from replan.team.team import Team as Team

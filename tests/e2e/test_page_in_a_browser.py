@@ -11,7 +11,7 @@ from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.log.rows import KeptText
 from replan.ports.ask_user import ask
 from replan.testing import ScriptedModel, always
-from replan.views.run.bars import LEGEND
+from replan.views.run.timeline import LEGEND
 
 END = {"feedback": always("---\nverdict: complete\n---\nThe **end**.")}
 PLAN = """# Fence

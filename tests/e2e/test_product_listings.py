@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from replan.jobs import read_job_file
-from replan.jobs.phases.goals import decompose_goals
+from replan.jobs.phases.planning import decompose_goals
 
 HERE = Path(__file__).parents[2] / "examples/product_listings"
 TOLD = [

@@ -122,7 +122,7 @@ def _job_report(
 ) -> tuple[_Report, JobFileError | None]:
     """Check a job file alone."""
     from replan.jobs.spec.job_file import read_job_file
-    from replan.views.ahead.job_outlook import job_lines, job_outlook
+    from replan.views.ahead.team_outlook import job_lines, job_outlook
 
     if files:
         raise InputError("A job file is checked alone. Leave out the other files.")
@@ -212,9 +212,8 @@ def _plan_report(path: Path, team: KnownTeam | None) -> _Report:
 def _team_report(path: Path, team: KnownTeam, *, starts: bool) -> _Report:
     """Report a team; with `starts`, its tool servers are started, and asked for their tools."""
     from replan.team.team_file import read_team_file
-    from replan.views.ahead.looked_through import count_knowledge, knowledge_lines
     from replan.views.ahead.outlook import bound_lines, bounds
-    from replan.views.ahead.tool_servers import known_servers
+    from replan.views.ahead.team_outlook import count_knowledge, knowledge_lines, known_servers
 
     cards = team.cards or ()
     rows = [(f"  @{card.name}", one_line(card.intended_use)) for card in cards]

@@ -68,7 +68,7 @@ def run(
     3 waiting for an answer, 130 interrupted, 143 terminated.
     """
     from replan.cli.shared.carry_out import carry_out
-    from replan.cli.user_files.label_options import read_labels
+    from replan.cli.shared.options import read_labels
     from replan.cli.user_files.orders import read_order, read_settings
 
     order = read_order(

@@ -15,8 +15,8 @@ import typer
 
 from replan.base.errors import InputError
 from replan.cli.shared import options
+from replan.cli.shared.options import read_time
 from replan.cli.shared.process import as_command, location_from
-from replan.cli.shared.times import read_time
 from replan.runs.usage import Usage
 from replan.views.cells import columns, one_line, width_of
 
@@ -48,7 +48,7 @@ def runs(
     as_json: options.JsonRows = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
-    from replan.cli.user_files.label_options import read_labels
+    from replan.cli.shared.options import read_labels
     from replan.cli.user_files.storage_location import now
 
     wanted = RunFilter(

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from replan.cli.shared import options
+from replan.cli.shared.options import read_time
 from replan.cli.shared.process import as_command, location_from
-from replan.cli.shared.times import read_time
 
 Axis = Literal["day", "team", "specialist", "tool", "model"]
 

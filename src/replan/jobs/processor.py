@@ -22,7 +22,7 @@ from replan.jobs.job_reading import read_job
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of
-from replan.jobs.phases.job_turn import ProcessInput, hear, newest_user_text
+from replan.jobs.phases.job_turn import ProcessInput, ProgressTracker, hear, newest_user_text
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
@@ -33,7 +33,6 @@ from replan.jobs.phases.outputs import (
     too_many_corrections,
 )
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
-from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import Language, is_acknowledgement, joined, language_of, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_value

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from replan.base.declared.part import field_error
 from replan.base.texts.bounds import PLAN
 from replan.base.texts.signs import is_hidden
+from replan.base.values import Value
 from replan.log.labels import MOST as MOST_LABELS
 from replan.log.period import By
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
-from replan.server.api_model import ApiModel
 from replan.state.limits import RunSettings
+
+
+class ApiModel(Value):
+    """A body, a query or an answer: built when the server starts, so that no request waits."""
+
+    model_config = ConfigDict(defer_build=False)
+
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
 """What a client may call its runs, turns and sessions."""

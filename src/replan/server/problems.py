@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from replan.base import errors
-from replan.server.api_model import ApiModel
+from replan.server.bodies import ApiModel
 
 PROBLEM = "application/problem+json"
 

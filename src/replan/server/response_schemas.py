@@ -16,7 +16,7 @@ from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.team_on_record import team_name
 from replan.runs.usage import Usage
-from replan.server.api_model import ApiModel
+from replan.server.bodies import ApiModel
 from replan.state.limits import RunSettings
 from replan.views.run.evidence import Evidence, evidence_of
 

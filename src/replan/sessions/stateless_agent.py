@@ -29,9 +29,7 @@ from replan.sessions.carried_run import RunCarrier, within_team
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage, read_input
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
-from replan.sessions.session_job import JobWork
-from replan.sessions.session_thread import ThreadWork
-from replan.sessions.session_work import KeptWork
+from replan.sessions.session_work import JobWork, KeptWork, ThreadWork
 from replan.sessions.turn import SUMMARY, Turn
 from replan.specialists.job import JobSpecialist
 from replan.specialists.pipeline import PipelineSpecialist

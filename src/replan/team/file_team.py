@@ -16,7 +16,7 @@ from replan.base.declared.yaml_source import YamlSource, each_once_by_place, fil
 from replan.base.errors import Mistake, TeamFileError, UsageError
 from replan.base.values import Value
 from replan.ports.run_book import TeamIdentity
-from replan.team.fallback import Fallback, with_fallbacks
+from replan.team.chats import Fallback, with_fallbacks
 from replan.team.fields.models import ModelName
 from replan.team.fields.texts import NewModel, ServerUrl, VariableName
 from replan.team.team import Team

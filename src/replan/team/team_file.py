@@ -13,7 +13,7 @@ from replan.base.errors import Mistake, TeamFileError, UnpricedModelError, mista
 from replan.base.values import fields_in
 from replan.models.spending.scopes import price_of
 from replan.ports.run_book import DEFAULT, TeamIdentity, digest_of
-from replan.team.fallback import each_model
+from replan.team.chats import each_model
 from replan.team.fields.given import TeamSurroundings
 from replan.team.file_team import DEFAULT_TEAM, FileTeam, Origin
 from replan.team.host import MODELS, Host

@@ -9,11 +9,10 @@ from replan.cli.page.site import with_sign
 from replan.log.calls import Calls
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.reports import ThreadView
-from replan.views.run.bars import LEGEND, timeline_of
 from replan.views.run.branches import branches_of, thread_lines
-from replan.views.run.history import moments
+from replan.views.run.history import difference, moments
 from replan.views.run.overview import money
-from replan.views.run.revision_diffs import difference
+from replan.views.run.timeline import LEGEND, timeline_of
 
 
 @st.composite

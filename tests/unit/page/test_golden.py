@@ -6,8 +6,8 @@ import pytest
 
 from golden import as_yaml, check_golden
 from replan.cli.page.plan_graph import graph_of
-from replan.views.run.bars import timeline_of
-from replan.views.run.revision_diffs import lines_of
+from replan.views.run.history import lines_of
+from replan.views.run.timeline import timeline_of
 from shown_runs import RUNS
 
 

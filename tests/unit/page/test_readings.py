@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from made_runs import NOON, at, event, whole
 from replan.cli.page import read_runs as readings
-from replan.cli.page.open_steps import is_drawn_whole
 from replan.cli.page.read_runs import Readings
+from replan.cli.page.step_page import is_drawn_whole
 from replan.ports.run_book import RunRecord
 
 INVOKED = event(3, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)

@@ -17,7 +17,7 @@ from replan.specialists.tool_servers.http import Address, Program
 from replan.specialists.tool_servers.results import LONGEST_MESSAGE
 from replan.specialists.tool_servers.server import McpServer
 from replan.testing import ScriptedModel
-from replan.views.ahead.tool_servers import known_servers
+from replan.views.ahead.team_outlook import known_servers
 
 # A server of a protocol before 2026, whose answer to a call is what its argument says.
 PROGRAM = """

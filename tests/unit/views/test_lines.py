@@ -9,8 +9,7 @@ from golden import check_golden
 from replan.log.apply import apply
 from replan.log.events import types
 from replan.log.report import RunReport
-from replan.views.live.plain import Lines
-from replan.views.live.reporters import json_line
+from replan.views.live.reporters import Lines, json_line
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 TOLD = events_on(Path(__file__).with_name("lines.yaml"), step_id=2, specialist="clerk")

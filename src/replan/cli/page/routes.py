@@ -9,16 +9,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from replan.cli.page.acts import answering, chatting, editing, starting, steering, telling
+from replan.cli.page.acts import answering, chatting, editing, starting, steering
 from replan.cli.page.door import Door
 from replan.cli.page.entering import PAGES as HOME, Entrance
 from replan.cli.page.forms import read_fields
 from replan.cli.page.htmx import script
 from replan.cli.page.read_runs import Readings
 from replan.cli.page.run_page import changes, compare, one_run, prompt, step, whole_text
-from replan.cli.page.runs_page import runs
+from replan.cli.page.runs_page import runs, stats
 from replan.cli.page.site import Page, Site, page_path, refusal_page, templates
-from replan.cli.page.stats_page import stats
 from replan.cli.page.terminal_runs import Terminals
 from replan.server.app import Part
 from replan.server.problems import RefusedError
@@ -78,7 +77,7 @@ PAGES = (
     Page("GET POST", f"{_STEP}/retry", partial(steering.correct, action="retry"), role="operate"),
     Page("GET POST", f"{_STEP}/skip", partial(steering.correct, action="skip"), role="operate"),
     Page("GET POST", f"{_RUN}/plan", editing.edit, role="run"),
-    Page("GET POST", f"{_RUN}/message", telling.tell, role="run"),
+    Page("GET POST", f"{_RUN}/message", steering.tell, role="run"),
     Page("GET POST", "/start", starting.start, role="run"),
     Page("GET", "/chat", chatting.chats),
     Page("GET", _CHAT, chatting.chat),

@@ -6,12 +6,18 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from replan.cli.page.open_steps import is_drawn_whole, open_steps, steps_changed_by
 from replan.cli.page.plan_graph import graph_of
 from replan.cli.page.read_runs import Reading, event_numbered, find_record
 from replan.cli.page.shown import ask_fingerprint
 from replan.cli.page.site import Site
-from replan.cli.page.step_page import given_in, jobs_of, step_values
+from replan.cli.page.step_page import (
+    given_in,
+    is_drawn_whole,
+    jobs_of,
+    open_steps,
+    step_values,
+    steps_changed_by,
+)
 from replan.log.events.types import (
     Event,
     MemorySummary,
@@ -25,7 +31,6 @@ from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport, with_texts
 from replan.server.problems import RefusedError
 from replan.state.questions import fingerprint_of
-from replan.views.run.bars import LEGEND, timeline_of
 from replan.views.run.branches import branches_of, thread_lines
 from replan.views.run.compared import compared
 from replan.views.run.evidence import evidence_of
@@ -39,6 +44,7 @@ from replan.views.run.overview import (
     used_text,
 )
 from replan.views.run.step_states import step_states
+from replan.views.run.timeline import LEGEND, timeline_of
 
 TABS = {
     "plan": "Plan",

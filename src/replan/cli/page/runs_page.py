@@ -1,6 +1,7 @@
-"""The list of runs: those that wait for a person first, then a page of all in some order."""
+"""The list of runs, those that wait for a person first, and the sums of a period."""
 
 import asyncio
+from datetime import timedelta
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
@@ -11,14 +12,16 @@ from starlette.responses import Response
 from replan.cli.page.read_runs import find_record, graph_for
 from replan.cli.page.site import Site
 from replan.log.labels import TENANT
+from replan.log.period import By, added_up
 from replan.log.report import RunReport
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.reports import read_summary
-from replan.runs.statuses import page_of, records_of
+from replan.runs.statuses import MOST_RUNS, page_of, records_of, runs_since
 from replan.server.problems import bad_field
 from replan.server.request_body import read_query
 from replan.server.served_teams import ServedTeams
 from replan.views.cells import counted
+from replan.views.period_table import period_rows
 from replan.views.run.overview import remarks_of
 
 ORDERS: dict[RunOrder, str] = {
@@ -165,3 +168,37 @@ def _remarks_in(report: RunReport) -> list[str]:
     """The problems of a run in the list: its warnings, too."""
     warnings = [counted(len(report.warnings), "warning")] if report.warnings else []
     return [*warnings, *remarks_of(report)]
+
+
+_PERIODS = {"1": "a day", "7": "a week", "30": "a month", "365": "a year"}
+"""The periods that are offered, by their days."""
+
+
+class _Asked(BaseModel):
+    by: By = "day"
+    days: Literal["1", "7", "30", "365"] = "30"
+
+
+async def stats(site: Site, request: Request) -> Response:
+    """Add up the runs of a period."""
+    asked, served, who = read_query(request, _Asked), site.served, request.state.who
+    at = served.clock()
+    reports, has_more = await runs_since(
+        at - timedelta(days=int(asked.days)),
+        served.storage,
+        lambda record: graph_for(served, record),
+        at,
+        lambda record: served.may_look(record, who),
+    )
+    head, *rows = period_rows(added_up(reports, asked.by), asked.by)
+    return site.page(
+        request,
+        "stats",
+        head=head,
+        rows=rows,
+        by=asked.by,
+        days=asked.days,
+        axes=get_args(By),
+        periods=_PERIODS,
+        most=MOST_RUNS if has_more else 0,
+    )

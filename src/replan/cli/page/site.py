@@ -33,14 +33,12 @@ from replan.state.questions import fingerprint_of
 from replan.views.cells import amount, day_and_time, minute, seconds, sentence
 from replan.views.event_lines import context_text, lacking_lines, steering_text
 from replan.views.run.attempts import result_word
-from replan.views.run.bars import tick_text
-from replan.views.run.error_lines import error_of, is_in_text, short_error
+from replan.views.run.error_lines import error_of, is_in_text, repair_of, short_error
 from replan.views.run.evidence import changeable_arguments, subject_text
-from replan.views.run.history import time_text, why_text
+from replan.views.run.history import lines_of, time_text, why_text
 from replan.views.run.next_steps import corrections, raised_limit
 from replan.views.run.overview import money, tokens, usage_text
-from replan.views.run.repairs import repair_of
-from replan.views.run.revision_diffs import lines_of
+from replan.views.run.timeline import tick_text
 from replan.views.session_messages import message_text
 from replan.views.step_texts import waits_in_words
 

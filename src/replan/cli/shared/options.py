@@ -1,8 +1,10 @@
-"""The options that several commands share."""
+"""The options that several commands share, and how their times and labels are read."""
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
@@ -10,7 +12,45 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
+from replan.base.errors import InputError
 from replan.cli.shared.process import location_from
+from replan.log.labels import checked_labels
+
+
+def read_labels(options: Sequence[str]) -> dict[str, str]:
+    """Read labels, each `NAME=VALUE`."""
+    labels = dict[str, str]()
+    for text in options:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise InputError(f"--label {text} has no value. Write NAME=VALUE, such as user=eva.")
+        if labels.setdefault(name.strip(), value.strip()) != value.strip():
+            raise InputError(f"--label {name.strip()} is given twice. Give it one value.")
+    return checked_labels(labels)
+
+
+_AGO = re.compile(r"(?P<number>\d{1,9})\s?(?P<unit>[mhd])")
+_MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
+
+
+def read_time(text: str, now: datetime) -> datetime:
+    """Read a time: a date, with or without a time of the day, or how long ago.
+
+    Raises:
+        InputError: It is neither.
+    """
+    if ago := _AGO.fullmatch(text.strip()):
+        try:
+            return now - timedelta(minutes=int(ago["number"]) * _MINUTES[ago["unit"]])
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"--since {text} is not a time. Write 2026-01-31, 2026-01-31T09:30, 90m, 12h or 7d."
+        ) from error
+
 
 R = TypeVar("R")
 

@@ -15,7 +15,7 @@ from replan.state.knowledge import SEARCHED, RAGOptions, calls_of_knowledge, kno
 from replan.state.limits import RunSettings
 from replan.state.options import MemoryOptions, joined
 from replan.state.step_options import step_options
-from replan.team.fallback import Fallback, each_model
+from replan.team.chats import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 from replan.views.ahead.outlook import bound_lines, bounds, outlook, outlook_lines

@@ -22,8 +22,8 @@ from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
 from replan.sessions.carried_run import RunCarrier, asks_of_run
 from replan.sessions.request import how_to_answer
-from replan.sessions.session_job import JobWork
 from replan.sessions.session_runs import name_from
+from replan.sessions.session_work import JobWork
 from replan.state.limits import RunSettings
 from replan.state.questions import PLAN, Question
 from replan.state.session.context import AgentContext, AgentResult

@@ -14,8 +14,7 @@ from replan.jobs.extraction.names import aliases, name_before, outermost, places
 from replan.jobs.extraction.numbers import WORDS, Span, all_numbers_in, folded, is_approximate
 from replan.jobs.extraction.port import Wanted
 from replan.jobs.job import CONFIRMATION
-from replan.jobs.spec.forms import form_of
-from replan.jobs.spec.slot import Slot
+from replan.jobs.spec.slot import Slot, form_of
 
 _NOT = re.compile(WORDS["corrections"]["unwanted"], re.IGNORECASE)
 _CORRECTED = re.compile(WORDS["corrections"]["corrected"], re.IGNORECASE)

@@ -10,9 +10,8 @@ from pydantic import JsonValue
 from replan.jobs.actions import Executor
 from replan.jobs.job import COMMAND, CONFIRMATION, FailureCode, Job, JobPhase
 from replan.jobs.phases.collector import InformationCollector
-from replan.jobs.phases.job_turn import ProcessInput
+from replan.jobs.phases.job_turn import ProcessInput, ProgressTracker
 from replan.jobs.phases.planning import Planner
-from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import joined, say
 from replan.jobs.spec.job_spec import JobSpec
 

@@ -13,8 +13,7 @@ from replan.base.errors import JobSpecError
 from replan.base.secrets.masking import MASK
 from replan.jobs.sayings import Language
 from replan.jobs.spec.action_spec import BUILT_IN, ActionSpec
-from replan.jobs.spec.forms import without_forms
-from replan.jobs.spec.slot import Slot, SlotName, Texts, text_in
+from replan.jobs.spec.slot import Slot, SlotName, Texts, text_in, without_forms
 from replan.jobs.spec.spec_rules import broken_rules_of
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(?:/[^\s?#]*)?$")]

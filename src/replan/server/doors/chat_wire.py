@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from replan.base.errors import InputError
-from replan.server.api_model import ApiModel
+from replan.server.bodies import ApiModel
 from replan.server.problems import RefusedError, bad_field, retry_headers
 from replan.state.conversation.conversation import client_instructions
 

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 from pydantic import Field, JsonValue
 
 from replan.ports.session_store import SessionRecord
-from replan.server.api_model import ApiModel
-from replan.server.bodies import NAME, FileBody, with_files
+from replan.server.bodies import NAME, ApiModel, FileBody, with_files
 from replan.state.limits import RunSettings
 
 

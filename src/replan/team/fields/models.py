@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationInfo,
 
 from replan.base.declared.part import did_you_mean, field_error
 from replan.ports.built_in import built_in_models, is_built_in
-from replan.team.fallback import Fallback, with_fallbacks
+from replan.team.chats import Fallback, with_fallbacks
 from replan.team.fields.given import surroundings_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from replan.plan.model import StepStatus
 from replan.state.person.answers import question_shown
 from replan.state.questions import PLAN
 from replan.state.results import TaskComplexity
-from replan.views.call_lines import call_begun_text, short_call_text
 from replan.views.cells import cut, folded, padded, seconds, steady
+from replan.views.event_lines import call_begun_text, short_call_text
 
 _FRAMES_PER_SECOND = 8
 _WITH_NAMES, _WITH_TIMES = 44, 26

@@ -6,8 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from replan.views.live.plain import Lines
-from replan.views.live.reporters import AnswerReporter, JsonReporter, LineReporter, Reporter
+from replan.views.live.reporters import AnswerReporter, JsonReporter, LineReporter, Lines, Reporter
 
 POOR_TERMINALS = ("dumb", "unknown")
 

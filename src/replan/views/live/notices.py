@@ -8,9 +8,8 @@ from replan.log.events.types import Event, PhaseEntered, SpecialistToken, StepEv
 from replan.log.events.warnings import warnings_in
 from replan.log.report import RunReport
 from replan.state.person.answers import problem_in
-from replan.views.call_lines import call_line
 from replan.views.cells import one_line
-from replan.views.event_lines import event_line, who
+from replan.views.event_lines import call_line, event_line, who
 
 # In the order in which LangSmith asks them; the first one that says something decides.
 _TRACING = (

@@ -32,8 +32,7 @@ from replan.views.run.branches import (
 )
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text
 from replan.views.run.overview import attempt_line, incomplete_text, money
-from replan.views.run.step_states import step_states
-from replan.views.run.waits import waits_of
+from replan.views.run.step_states import step_states, waits_of
 from replan.views.step_texts import waits_in_words
 
 GONE = "(not kept any more)"

@@ -17,8 +17,8 @@ from replan.log.kept_events import prompt_of, with_whole_texts
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.runs.reports import ThreadView, WholeReport
-from replan.views.call_lines import call_text, failure_text, short_call_text
 from replan.views.cells import amount, counted, one_line
+from replan.views.event_lines import call_text, failure_text, short_call_text
 from replan.views.run.error_lines import is_in_text, same_error_before
 
 HOST = 0

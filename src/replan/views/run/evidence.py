@@ -25,11 +25,10 @@ from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport
 from replan.state.person.answers import is_in_doubt, read_verdict
 from replan.state.questions import PLAN, Question, short_key
-from replan.views.call_lines import short_call_text
 from replan.views.cells import counted, cut, day_and_time, one_line
-from replan.views.run.error_lines import error_of, short_error
+from replan.views.event_lines import short_call_text
+from replan.views.run.error_lines import error_of, repair_of, short_error
 from replan.views.run.history import request_lines
-from replan.views.run.repairs import repair_of
 
 _LONGEST_SAID, _LONGEST, _LONGEST_VALUE, _MOST = 1_200, 240, 300, 6
 _CUT_OFF = ("unknown_outcome", "cancelled")

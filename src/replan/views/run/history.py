@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from difflib import SequenceMatcher
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,16 +17,69 @@ from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import Reported, why_ended
 from replan.log.report import RunReport
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import PlanStep, TaskPlan
 from replan.state.person.answers import problem_in, read_decision, read_verdict
 from replan.state.questions import PLAN, is_of_plan, short_key
-from replan.views.call_lines import call_text, failure_text, short_call_text
 from replan.views.cells import counted, cut, one_line, seconds
-from replan.views.event_lines import context_text, event_line, who
+from replan.views.event_lines import (
+    call_text,
+    context_text,
+    event_line,
+    failure_text,
+    short_call_text,
+    who,
+)
 from replan.views.run.error_lines import same_error_before, short_error
-from replan.views.run.revision_diffs import lines_of, step_lines
+from replan.views.step_texts import waits_in_words
 
 if TYPE_CHECKING:
     from replan.log.rows import Fork, Request
+
+_IN_LINE = {"id", "description", "assigned_to", "joined_by", "dependencies", "condition"}
+_SAID_ELSEWHERE = {"created_at"}  # the revision says when
+
+
+def lines_of(revision: Revision) -> list[str]:
+    """What a revision changed, as a difference of lines."""
+    before = [] if revision.is_first else _lines(revision.before)
+    return [*difference(before, _lines(revision.after))]
+
+
+def changed_steps(report: RunReport) -> dict[int, str]:
+    """What revisions did last to steps that are in the plan, such as `added in version 2`."""
+    changed, planned = dict[int, str](), {step.step.id for step in report.planned}
+    for revision in report.revisions:
+        where = f"in version {revision.version} by {revision.by}"
+        modified = map(int, revision.changes.get("modified") or ())
+        changed |= dict.fromkeys(modified, f"changed {where}")
+        added = (int(one["step"]["id"]) for one in revision.changes.get("added") or ())
+        changed |= dict.fromkeys(added, f"added {where}")
+    return {step: text for step, text in changed.items() if step in planned}
+
+
+def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Compare two texts, each line with its sign: what was removed is above what was added."""
+    compared = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, start, end, first, last in compared.get_opcodes():
+        same = kind == "equal"
+        yield from (f"{'  ' if same else '- '}{line}" for line in before[start:end])
+        yield from (f"+ {line}" for line in after[first:last] if not same)
+
+
+def _lines(plan: TaskPlan) -> list[str]:
+    title = [f"# {plan.title}"] if plan.title else []
+    return [*title, *(line for step in plan.steps for line in step_lines(step))]
+
+
+def step_lines(step: PlanStep) -> Iterator[str]:
+    """A step as in a document, and below it its other fields."""
+    waits = [f"({wait})" for wait in waits_in_words(step)]
+    who = [f"@{name}" for name in step.specialists]
+    yield " ".join([f"{step.id}.", *step.description.splitlines(), *who, *waits])
+    rest = _IN_LINE | _SAID_ELSEWHERE
+    for name, value in step.model_dump(mode="json", exclude=rest, exclude_defaults=True).items():
+        yield from (f"   {line}" for line in f"{name}: {value}".splitlines())
+
 
 LEAST_TOLD = 0.05
 """Seconds of a pause that is reported."""

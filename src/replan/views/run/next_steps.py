@@ -13,8 +13,8 @@ from replan.plan.rerun import rerun_from
 from replan.ports.run_book import DEFAULT, PYTHON
 from replan.state.outcomes import CUTS
 from replan.views.cells import counted, one_line, seconds
+from replan.views.run.error_lines import repair_of
 from replan.views.run.overview import money, tokens
-from replan.views.run.repairs import repair_of
 
 _SHORT, _MOST_STEPS, _MOST_TOLD, _LONGEST_TASK = 8, 5, 2, 80
 

@@ -19,7 +19,7 @@ from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED, arguments_of, leads_to
 from replan.state.questions import PLAN, Question
 from replan.views.run.evidence import Evidence, changeable_arguments, evidence_of
-from replan.views.run.revision_diffs import difference
+from replan.views.run.history import difference
 
 GONE = "This is not asked any more, or was answered meanwhile."
 OTHER = "The question has changed since the page was loaded."

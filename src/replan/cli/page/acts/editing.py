@@ -41,7 +41,7 @@ from replan.server.served_teams import id_for, team_services
 from replan.server.work import begin_run
 from replan.state.enhanced import plan_of
 from replan.state.questions import PLAN, Question, fingerprint_of
-from replan.views.run.revision_diffs import difference
+from replan.views.run.history import difference
 
 CHANGED = "The plan has changed since you began to edit it."
 

@@ -1,4 +1,4 @@
-"""Stop and resume a run; do one of its steps again, or leave it out."""
+"""Steer a run: stop and resume it, tell its host something, do a step again or leave it out."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.runs.calling.compiled import team_of
 from replan.runs.continued.correcting import Correction, check, repeated_by
-from replan.server.bodies import CorrectionBody, ResumeBody, StopBody
+from replan.server.bodies import CorrectionBody, MessageBody, ResumeBody, StopBody
 from replan.server.doors import runs
 from replan.state.limits import RunSettings
 from replan.views.cells import sentence
+from replan.views.run.error_lines import repair_of
 from replan.views.run.next_steps import raised_limit, what_a_correction_does, what_continues
-from replan.views.run.repairs import repair_of
 
 MOVED = "The run has changed since the page was loaded."
 
@@ -160,3 +160,23 @@ def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[
         "fields": {"seen": run_fingerprint(reading.run)} if is_bound else {},
         "back": f"/runs/{reading.run.run_id}",
     }
+
+
+_OVER = "The run is over: its host hears nothing any more."
+
+
+async def tell(site: Site, request: Request) -> Response:
+    """Ask what the host of a run should know, and tell it."""
+    fields, acted = await form_of_act(site, request)
+    run, text, problem = acted.reading.run, fields.get("text", ""), ""
+    if request.method == "POST":
+        try:
+            body = MessageBody(text=text.strip() or " ")
+            await runs.send_message(call_for(acted.served, request), run.run_id, body)
+            return to_run(site, run.run_id)
+        except ReplanError as error:
+            problem = error_text(error)
+    elif run.is_over:
+        return refuse_stale(site, request, acted.reading, _OVER)
+    status = 422 if problem else 200
+    return site.page(request, "message", status, run=run, text=text, problem=problem)

@@ -1,13 +1,18 @@
-"""The tool servers of a team, as `replan check` reports them."""
+"""What is ahead of a team: the most turns of its jobs, its knowledge, and its tool servers."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from os.path import normpath
+from typing import TYPE_CHECKING, Any
 
-from replan.base.errors import ConfigurationError, ToolServerError
+from pydantic import JsonValue
+
+from replan.base.errors import ConfigurationError, RetrievalError, ToolServerError
 from replan.base.own_loop import run_in_own_loop
 from replan.base.values import Value
+from replan.jobs.spec.job_spec import JobSpec
+from replan.knowledge.folder import FolderRetriever
 from replan.ports.tool_provider import (
     SelectiveToolProvider,
     ToolDefinition,
@@ -15,11 +20,84 @@ from replan.ports.tool_provider import (
     close_connections,
     server_in,
 )
+from replan.state.limits import Limits
 from replan.team.tool_server import ToolServer
-from replan.views.cells import one_line
+from replan.views.cells import counted, one_line
 
 if TYPE_CHECKING:
     from replan.team.team import Team
+
+
+def job_outlook(spec: JobSpec) -> dict[str, Any]:
+    """What is ahead, for programs."""
+    return {
+        "job": spec.name,
+        "version": spec.version,
+        "languages": list(spec.languages),
+        "slots": [slot.name for slot in spec.slots],
+        "commands": [
+            {
+                **command.model_dump(mode="json", include={"name", "needs", "takes", "action"}),
+                "effects": spec.effects_of(command),
+                "confirmed": spec.is_confirmed(command),
+            }
+            for command in spec.commands
+        ],
+        "max_turns": spec.max_turns,
+        "max_asks": spec.max_asks,
+        "max_corrections": spec.max_corrections,
+        "max_questions": Limits().max_questions,
+    }
+
+
+def job_lines(spec: JobSpec) -> list[str]:
+    """What is ahead, for people."""
+    counts = f"{counted(len(spec.slots), 'slot')}, {counted(len(spec.commands), 'command')}"
+    spoken = " and ".join(spec.languages)
+    lines = [f"job {spec.name}, version {spec.version}, speaks {spoken}: {counts}"]
+    for each in spec.commands:
+        takes = f"; takes {', '.join(each.takes)}" if each.takes else ""
+        confirmed = ", confirmed" if spec.is_confirmed(each) else ""
+        needs = ", ".join(spec.in_order(each.needs)) or "nothing"
+        how = f"{each.action} ({spec.effects_of(each)}{confirmed})"
+        lines.append(f"  {each.name}: needs {needs}{takes}; {how}")
+    lines.append(
+        f"at most {spec.max_turns} turns: it stops after {counted(spec.max_asks, 'question')} in a "
+        f"row without progress, and if more than {counted(spec.max_corrections, 'value')} change"
+    )
+    most = Limits().max_questions
+    if spec.max_turns > most:
+        lines.append(
+            f"in a plan, a run asks at most {most} questions unless max_questions says more: "
+            "the step fails there"
+        )
+    return lines
+
+
+def count_knowledge(knowledge: object) -> dict[str, JsonValue]:
+    """Count the files and passages of a folder, and name what is left out."""
+    if not isinstance(knowledge, FolderRetriever):
+        return {"retriever": type(knowledge).__name__}
+    try:
+        files, passages, left_out = knowledge.looked_through()
+    except RetrievalError as error:
+        return {"folder": normpath(knowledge.folder), "error": str(error)}
+    found: dict[str, JsonValue] = {"files": files, "passages": passages, "skipped": [*left_out]}
+    return {"folder": normpath(knowledge.folder), **found}
+
+
+def knowledge_lines(knowledge: Mapping[str, JsonValue]) -> list[str]:
+    match knowledge:
+        case {"retriever": name}:
+            return [f"knowledge: searched by {name}"]
+        case {"error": error}:
+            return [f"knowledge: {one_line(str(error))}"]
+        case {"files": int(files), "passages": int(passages), "skipped": list(left_out)}:
+            size = f"{counted(files, 'file')}, {counted(passages, 'passage')}"
+            head = f"knowledge: {knowledge['folder']}: {size}"
+            return [head, *(f"  {one_line(str(each))}" for each in left_out)]
+        case _:
+            return []
 
 
 class KnownServer(Value):
