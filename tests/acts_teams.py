@@ -15,7 +15,8 @@ class Fence:
 
     PLAN = "# Fence\n\n- [ ] 1. Measure @worker\n- [ ] 2. Paint @painter (after 1)\n"
 
-    def __init__(self):
+    def __init__(self, fails=""):
+        self.fails = fails
         self.did, self.painted, self.paid = [], [], []
         self.at_work, self.leave = asyncio.Event(), asyncio.Event()
         self.leave.set()
@@ -27,6 +28,8 @@ class Fence:
         return "9 m"
 
     def paint(self, _):
+        if self.fails:
+            raise ValueError(self.fails)
         hue = ask_user("Hue?")
         self.painted.append(hue)
         return f"painted {hue}"

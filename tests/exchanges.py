@@ -3,24 +3,26 @@
 A page is as `transcripts.py` says, and each section has a server of its own, whose team is that of
 `acts_teams.py`. A `server` block has, in YAML, its `teams` (names; else `house`), options of the
 `team`, `replies` of its host's model, `tokens` (else the owner's), `options` of the server, and
-with `pages: true` the page. Other blocks are texts, which bodies name. Requests, and more:
+with `pages: true` the page; `pays: true` is a team whose tool needs approval, and with `fails: WHY`
+its painter fails. Other blocks are texts, which bodies name. Requests, and more:
 
     $ anna POST /runs Origin=null {task: Dig.} | outcome Retry-After
     > labels: {n: "1"}                  by anna, with a header; the body is YAML, and goes on below;
                                         ANSWER.NAME.NAME is what the last answer has there
     $ POST /runs '{"task"'              a body that is a text is sent as it is
-    $ REST /runs/ID-1 | outcome        waits until a run rests, or until a page has the text behind
-    $ FILL /ui/runs/ID-1 1             the form of a page, here its second one; `SEND` sends it with
-    $ SEND {plan: {Saw: Cut}}           other fields, or other words in one; `CONFIRM`: it is asked
+    $ REST /runs/ID-1 | outcome         waits until a run rests, or until a page has the text behind
+    $ FILL /ui/runs/ID-1 1              a form of a page, here its second one; `SEND` sends it with
+    $ SEND {plan: {Saw: Cut}}           other fields, or other words in one; `CONFIRM`: it is meant
     $ meanwhile POST ...                is sent; `then` tells what it was answered
     $ hold                              who works, until `let go`; `at work` waits for them
     $ did                               what was done; `prompt`: what the model was told last
     $ also | steps                      other parts of the last answer
 
 Below a request stand its status and the parts that it names: paths in the JSON, or in each event of
-a stream, and headers; `each NAME` of a list, `grep TEXT`, `from TEXT`, `last`, `count`,
-`join PATH`, and `plain`: without the tags of HTML. Of a problem all is told. Events of AG-UI have
-to be those of the protocol, in its order. REPLAN_TEST_WRITE_SNAPSHOTS=1 writes all that anew.
+a stream, and headers; `each NAME` of a list, `grep TEXT` and `only TEXT` of lines, `from TEXT`,
+`last`, `count`, `join PATH`, and `plain`: without the tags of HTML. Of a problem all is told.
+Events of AG-UI have to be those of the protocol, in its order. REPLAN_TEST_WRITE_SNAPSHOTS=1 writes
+all that anew.
 """
 
 import asyncio
@@ -70,7 +72,7 @@ class Exchanges:
 
     async def open(self) -> None:
         """Open the server and its client."""
-        given, fence = self.given, Fence()
+        given, fence = self.given, Fence(self.given.get("fails", ""))
         replies = {key: reply_of(told) for key, told in given.get("replies", {}).items()}
         self.fence, self.model = fence, ScriptedModel({**END, **replies})
         team = (
@@ -151,12 +153,11 @@ class Exchanges:
                 await rested(self.client, path.removeprefix("/runs/"), headers=headers)
             case "FILL":
                 page = await self.client.get(path, headers=headers)
-                self._filled(page, body or 0)
+                self.form = _form(page, body or 0)
                 return page
             case "SEND" | "CONFIRM":
-                if method == "CONFIRM":
-                    self._filled(self.last, 0)
-                return await self._filled_in(headers, body or {})
+                form = self.form if method == "SEND" else _form(self.last, 0)
+                return await self._filled_in(form, headers, body or {})
             case _:
                 content = {"content": body} if isinstance(body, str) else {"json": body}
                 given = {} if body is None else content
@@ -167,22 +168,26 @@ class Exchanges:
         async with asyncio.timeout(10):
             while True:
                 page = await self.client.get(path, headers=headers)
-                if text in page.text:
+                if text in page.text and "At work" not in page.text:
                     return page
 
-    def _filled(self, page: httpx.Response, number: int) -> None:
-        whole = re.findall(r'<form class="act".*?</form>', page.text, re.DOTALL)[number]
-        self.form = (*parsed(page.text, number), whole)
-
-    async def _filled_in(self, headers: dict[str, str], given: dict[str, Any]) -> httpx.Response:
-        """Send the form with other fields; a mapping has other words for what is in one."""
-        action, fields, whole = self.form
+    async def _filled_in(
+        self, form: tuple[str, dict[str, str], str], headers: dict[str, str], given: dict[str, Any]
+    ) -> httpx.Response:
+        """Send a form with other fields; a mapping has other words for what is in one."""
+        action, fields, whole = form
         for name, value in given.items():
             changes = value.items() if isinstance(value, dict) else [(fields.get(name), value)]
             for old, new in changes:
                 fields = fields | {name: fields[name].replace(old, new) if old else new}
         files = [("files", ("", b""))] if "multipart" in whole else None
         return await self.client.post(action, data=fields, files=files, headers=headers)
+
+
+def _form(page: httpx.Response, number: int) -> tuple[str, dict[str, str], str]:
+    """The address of a form, its fields, and the form itself."""
+    whole = re.findall(r'<form class="act".*?</form>', page.text, re.DOTALL)[number]
+    return (*parsed(page.text, number), whole)
 
 
 async def _awaited(sent: Any, parts: list[str]) -> list[str]:
@@ -230,6 +235,7 @@ def _parts(found: list[Any], parts: list[str]) -> list[str]:
 _PARTS: dict[str, Callable[[list[Any], str], list[Any]]] = {
     "grep": lambda found, text: [each for each in found if text in _line(each)],
     "from": lambda found, text: found[[text in _line(each) for each in found].index(True) :],
+    "only": lambda found, text: [text for each in found if text in _line(each)],
     "last": lambda found, _: found[-1:],
     "each": lambda found, name: [entry for each in found for entry in each[name]],
     "join": lambda found, path: ["".join(_at(each, path) for each in found)],
