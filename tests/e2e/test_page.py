@@ -12,7 +12,6 @@ from replan.jobs.spec.slot import Slot
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.ports.run_book import RunRecord
 from replan.testing import ScriptedModel, always
-from served import as_, tokens_of
 
 END = {"feedback": always("---\nverdict: complete\n---\nThe **end**.")}
 PLAN = "# Fence\n\n- [ ] 1. Measure @worker\n- [ ] 2. Paint @painter (after 1)\n"
@@ -205,7 +204,6 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
             both = {"outcome": "failed", "label": "customer=c2"}
             found = (await client.get("/", params=both)).text
             assert 0 < found.count("o-failed") == found.count('role="row"') - 1
-            assert "No run matches" in (await client.get("/", params={"q": "zebra"})).text
             # Headings are links to other orders; a page of one goes on in it.
             dear = first.partition(">Began")[2].partition('href="')[2].partition('"')[0]
             longest = (await client.get(dear.replace("&amp;", "&"))).text
@@ -216,13 +214,6 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
             needed = (await client.get("/", params={"order": "outcome"})).text
             assert needed.rindex(">Fence<") < needed.index("o-failed") < needed.index("Order 118<")
             assert "o-completed" not in needed
-            for wrong, status in [
-                ({"order": "x"}, 422),
-                ({"outcome": "x"}, 422),
-                ({"label": "x"}, 422),
-                ({"cursor": "x"}, 404),
-            ]:
-                assert (await client.get("/", params=wrong)).status_code == status
 
 
 async def test_the_list_tells_what_no_outcome_tells_and_costs_what_the_page_says():
@@ -296,60 +287,3 @@ async def test_a_job_is_a_form_that_fills_and_its_secrets_stay_hidden():
     assert "<dd>Oslo</dd>" in over
     assert "asked now" not in over
     assert all("<dd>4711" not in each for each in (*seen, over))
-
-
-async def test_wrong_addresses_say_what_there_is():
-    async with open_storage(":memory:") as storage:
-        await begun(storage)
-        async with shown(team(), storage) as client:
-            cases = {
-                "/runs/nobody": "There is no run",
-                "/runs/r1?tab=x": "There are: plan",
-                "/runs/r1/steps/9": "There is no step 9",
-                "/runs/r1/prompts/999": "has no event 999",
-                "/runs/r1/texts/none": "it was removed",
-                "/nowhere": "There is no page",
-            }
-            for path, told in cases.items():
-                answer = await client.get(path)
-                assert answer.status_code == 404, path
-                assert told in answer.text
-            stale = await client.get("/runs/r1/changes", params={"seq": 0, "boot": "of-before"})
-            assert stale.headers["hx-refresh"] == "true"
-
-
-async def test_two_runs_are_compared_and_those_of_others_are_neither_offered_nor_shown():
-    tokens = tokens_of(anna={"tenant": "north", "roles": ["read"]}, root={"roles": ["operate"]})
-    async with open_storage(":memory:") as storage:
-        await begun(storage, "mine", tenant="north", team="house")
-        await begun(storage, "also", tenant="north", team="house")
-        await begun(storage, "theirs", tenant="south", team="house")
-        async with shown(team(), storage, tokens) as client:
-            asked = (await client.get("/runs/mine/compare", headers=as_("anna"))).text
-            assert 'value="also"' in asked
-            assert "theirs" not in asked
-            assert 'id="compared"' not in asked
-            both = await client.get("/runs/mine/compare?with=also", headers=as_("anna"))
-            assert "the same: 1/worker" in both.text
-            hidden = await client.get("/runs/mine/compare?with=theirs", headers=as_("anna"))
-            assert hidden.status_code == 404
-            seen = await client.get("/runs/mine/compare?with=theirs", headers=as_("root"))
-            assert seen.status_code == 200
-            assert (
-                "/runs/mine/compare" in (await client.get("/runs/mine", headers=as_("root"))).text
-            )
-
-
-async def test_a_tenant_sees_his_own_runs_alone():
-    tokens = tokens_of(anna={"tenant": "north", "roles": ["read"]}, root={"roles": ["operate"]})
-    async with open_storage(":memory:") as storage:
-        await begun(storage, "r1", tenant="north", team="house")
-        await begun(storage, "r2", tenant="south", team="house")
-        async with shown(team(), storage, tokens) as client:
-            assert (await client.get("/runs/r1", headers=as_("anna"))).status_code == 200
-            for path in ("/runs/r2", "/runs/r2/changes", "/runs/r2/texts/x", "/runs/r2/steps/1"):
-                assert (await client.get(path, headers=as_("anna"))).status_code == 404
-            listed = (await client.get("/", headers=as_("anna"))).text
-            assert "runs/r1" in listed
-            assert "runs/r2" not in listed
-            assert "runs/r2" in (await client.get("/", headers=as_("root"))).text

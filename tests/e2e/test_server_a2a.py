@@ -1,14 +1,13 @@
 """The server through A2A's own client: a team is an agent, and a run is a task."""
 
 import asyncio
-import json
 import os
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import httpx
 import pytest
-from a2a.helpers.proto_helpers import new_data_part, new_text_part, new_url_part
+from a2a.helpers.proto_helpers import new_data_part, new_text_part
 from a2a.types.a2a_pb2 import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -26,7 +25,7 @@ from langchain_core.messages import AIMessage
 import warm
 from replan import Artifact, Host, Specialist, SpecialistResult, Team, ask_user
 from replan.testing import OpenAIServer, ScriptedModel, always
-from served import OWNER, agent_of, as_, rested, served, tokens_of
+from served import OWNER, agent_of, rested, served
 
 PLAN = "---\ncomplexity: complex\n---\n# Hall\n\n- [ ] 1. Paint the hall @painter\n"
 END = always("---\nverdict: complete\n---\nThe hall is painted.")
@@ -149,16 +148,8 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
         (other,) = await sent(agent, "Paint the hall.", "m5", config=at_once)
         await rested(client, other.task.id)
         await check_lists(agent, task.id, other.task.id)
-        wrong = Message(message_id="m6", role=Role.ROLE_USER, parts=[new_url_part("http://a/b")])
-        for each, why in (
-            (SendMessageRequest(message=wrong), "not fetched"),
-            (SendMessageRequest(message=message("red", "m3", task_id=task.id)), "something else"),
-            (SendMessageRequest(message=message(" ", "m7")), "is empty"),
-            (SendMessageRequest(message=message("Hi", "m8", context_id="no name")), "contextId"),
-            (SendMessageRequest(message=message("Hi", "m9", task_id="nobody")), "no such task"),
-        ):
-            with pytest.raises(A2AError, match=why):
-                [part async for part in agent.send_message(each)]
+        with pytest.raises(A2AError, match="something else"):
+            await sent(agent, "red", "m3", task_id=task.id)
 
 
 async def streams_left(client):
@@ -182,26 +173,7 @@ def held_up(at_work, leave):
     return Team(host=Host(model=model), specialists=[member])
 
 
-async def check_nonsense(client, asked):
-    """See that each body that is no request is told so, and is no failure of the server."""
-    said = {"messageId": "m4", "parts": [{"data": {"a": 1e999}}]}
-    for body, code in (
-        (b"", -32700),
-        (b"{", -32700),
-        (b"\xff", -32700),
-        (b"[" * 100_000, -32700),
-        (b"[]", -32600),
-        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"GetTask"}', -32700),
-        (json.dumps({**asked, "id": {}}).encode(), -32600),
-        (json.dumps({**asked, "method": "__init__"}).encode(), -32601),
-        (json.dumps({**asked, "params": None}).encode(), -32602),
-        (json.dumps({**asked, "method": "SendMessage", "params": {"message": said}}), -32700),
-    ):
-        told = await client.post("/a2a/town", content=body, headers={"A2A-Version": "1.0"})
-        assert (told.status_code, told.json()["error"]["code"]) == (200, code), body[:80]
-
-
-async def test_a_task_at_work_is_cancelled_left_by_who_follows_it_and_told_no_nonsense():
+async def test_a_task_at_work_is_cancelled_left_by_who_follows_it():
     at_work, leave = asyncio.Event(), asyncio.Event()
     slow = held_up(at_work, leave)
     version = {"A2A-Version": "1.0"}
@@ -229,7 +201,6 @@ async def test_a_task_at_work_is_cancelled_left_by_who_follows_it_and_told_no_no
         leave.set()
         with pytest.raises(A2AError, match="takes no message"):
             await sent(agent, "go on", "m3", task_id=task)
-        await check_nonsense(client, asked)
         assert len((await agent.list_tasks(ListTasksRequest())).tasks) == 1
 
 
@@ -252,20 +223,6 @@ async def test_what_is_said_to_a_task_that_was_stopped_reaches_its_host():
         events = (await client.get(f"/runs/{task}/events")).json()["events"]
         steered = [each for each in events if each["type"] == "run_steered"]
         assert [each["status"] for each in steered] == ["taken"]
-
-
-async def test_a_message_that_asks_for_what_no_task_gives_is_refused():
-    pictures = SendMessageConfiguration(accepted_output_modes=["image/png"])
-    async with served({"town": team()}) as client, agent_of(client) as agent:
-        with pytest.raises(A2AError, match="referenceTaskIds"):
-            await sent(agent, "As before.", reference_task_ids=["t7"])
-        with pytest.raises(A2AError, match="text/plain"):
-            await sent(agent, "Draw it.", config=pictures)
-        spoken = message("Paint.")
-        spoken.role = Role.ROLE_AGENT
-        with pytest.raises(A2AError, match="role"):
-            await anext(agent.send_message(SendMessageRequest(message=spoken)))
-        assert not (await agent.list_tasks(ListTasksRequest())).tasks
 
 
 CREW = """\
@@ -345,36 +302,3 @@ async def test_a_server_that_is_killed_leaves_its_tasks_to_another_one(  # noqa:
                 assert told[-1].status_update.status.state == DONE
                 ended = await agent.get_task(GetTaskRequest(id=task))
                 assert ended.artifacts[0].parts[0].text == "All is done."
-
-
-async def test_a_task_of_another_tenant_is_unknown_and_roles_hold():
-    tokens = tokens_of(
-        anna={"tenant": "north", "roles": ["run"]},
-        ben={"tenant": "south"},
-        eve={"tenant": "north", "roles": ["read"]},
-    )
-    async with served({"town": team(), "mill": team()}, tokens=tokens) as client:
-        async with agent_of(client, as_("anna")) as agent:
-            first = await sent(agent, "Paint the hall.")
-            task = first[0].task.id
-            with pytest.raises(A2AError, match="role 'answer'"):
-                await sent(agent, "blue", "m2", task_id=task)
-        for name, where in (("ben", "town"), ("anna", "mill")):
-            async with agent_of(client, as_(name), where=where) as agent:
-                for wrong in (
-                    agent.get_task(GetTaskRequest(id=task)),
-                    agent.cancel_task(CancelTaskRequest(id=task)),
-                    anext(agent.subscribe(SubscribeToTaskRequest(id=task))),
-                    sent(agent, "blue", "m3", task_id=task),
-                ):
-                    with pytest.raises(A2AError, match="no such task"):
-                        await wrong
-                assert not (await agent.list_tasks(ListTasksRequest())).tasks
-        async with agent_of(client, as_("eve")) as agent:
-            assert (await agent.get_task(GetTaskRequest(id=task))).status.state == ASKS
-            with pytest.raises(A2AError, match="role 'run'"):
-                await sent(agent, "Paint the hall.")
-        card = "/a2a/town/.well-known/agent-card.json"
-        assert (await client.get(card, headers={"Authorization": "no"})).status_code == 401
-        nobody = await client.post("/a2a/nobody", json={}, headers=as_("ben"))
-        assert nobody.json()["code"] == "unknown_team"
