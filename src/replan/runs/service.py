@@ -29,6 +29,7 @@ from replan.runs.asked.requests import (
     check_steer,
     digest_of_answers,
     is_repeated,
+    name_of_message,
     refuse_if_over,
     refuse_second_edit,
 )
@@ -60,7 +61,6 @@ from replan.runs.team_on_record import has_team_of, team_for, with_team
 from replan.state.conversation.facts import Fact, facts_of
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
-from replan.state.questions import fingerprint_of
 
 if TYPE_CHECKING:
     from replan.runs.travel.portable import PortableRun
@@ -386,7 +386,7 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run, it is over, waits for approval of its plan, has no
                 host, or its plan must not be revised; or the message is empty.
         """
-        name = fingerprint_of("message", name) if name else ""
+        name = name_of_message(name)
         return await self._steer(run_id, "message", by, name, text=text)
 
     async def _steer(

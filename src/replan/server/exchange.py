@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from replan.base.errors import InputError, ReplanError
 from replan.log.events import types as events
 from replan.log.report import RunReport
+from replan.runs.asked.requests import is_repeated, name_of_message
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
 from replan.server.exchange_texts import reply_text
@@ -83,6 +84,7 @@ class Begun:
     is_repeated: bool = False  # whether its request came before
     reply: str | None = None  # what that one was told; None if it is told all again
     is_left: bool = False  # whether the run is left waiting, since its client gives the answer up
+    told: str = ""  # the request in the log of the run that has what it told the run at work
 
 
 class WaitingRun(NamedTuple):
@@ -112,14 +114,16 @@ class Exchange:
     tokens: bool = True  # whether the answer comes in pieces
     replays_events: bool = False  # whether a repetition gets all that happened, not the reply alone
 
-    async def begin_or_continue(
+    async def begin_or_continue(  # noqa: PLR0913 - what a door knows of its request
         self,
         key: JsonValue,
         begin: Callable[[], Mapping[str, Any]],
         answers: Callable[[WaitingRun], object],
         names: RequestNames,
         thread_id: str | None = None,
+        *,
         conversation: str | None = None,
+        tells: Callable[[], str] = str,
     ) -> Begun:
         """Continue the run that waits, or begin one; a repetition gets the run of the first.
 
@@ -131,25 +135,29 @@ class Exchange:
             names: What the request is known by.
             thread_id: The thread of a run that begins; a new one if it is None.
             conversation: The name of that in which one run works at a time; None if any number do.
+            tells: Reads what the host of a run at work is told; an empty text tells it nothing.
 
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         if conversation is None:
-            return await self._begin_or_continue(key, begin, answers, names, None, is_alone=False)
+            return await self._begin_or_continue(
+                key, begin, answers, names, None, tells, is_alone=False
+            )
         # Whatever comes to any server while a run begins has to find that run.
         async with self.served.storage.holds.lock(f"begins/{conversation}"):
             return await self._begin_or_continue(
-                key, begin, answers, names, thread_id, is_alone=True
+                key, begin, answers, names, thread_id, tells, is_alone=True
             )
 
-    async def _begin_or_continue(
+    async def _begin_or_continue(  # noqa: PLR0913 - as its caller
         self,
         key: JsonValue,
         begin: Callable[[], Mapping[str, Any]],
         answers: Callable[[WaitingRun], object],
         names: RequestNames,
         thread_id: str | None,
+        tells: Callable[[], str],
         *,
         is_alone: bool,
     ) -> Begun:
@@ -161,10 +169,7 @@ class Exchange:
         if (again := await self.repeated(names, waiting)) is not None:
             return again
         if report is not None and report.outcome == "running":
-            now = replace(await self.from_now(report), names=names, has_answered=True)
-            # Sent again, it is still no answer to what is asked by then.
-            await self._note_answered(names, now)
-            return replace(now, problem=f"The run {report.run_id} worked on another message.")
+            return await self._tell(report, tells, names)
         if report is None or waiting is None:
             run_input, run_id = begin(), names.run_id or self.served.new_id()
             if is_alone:
@@ -223,6 +228,34 @@ class Exchange:
         except InputError as error:
             return replace(now, problem=str(error), names=names, has_answered=True)
         return replace(now, run=run, names=names, has_answered=True)
+
+    async def _tell(
+        self, report: RunReport, tells: Callable[[], str], names: RequestNames
+    ) -> Begun:
+        """Tell the host of a run at work what came while it worked, and follow the run."""
+        now = replace(await self.from_now(report), names=names, has_answered=True)
+        problem, told = f"The run {report.run_id} worked on another message.", ""
+        try:
+            if text := tells():
+                name, runtime = _digest(names.all(answers=True)[0]), self.served.runtime_of(report)
+                await runtime.send_message(report.run_id, text, by=self.who.person, name=name)
+                problem, told = "", name_of_message(name)
+        except InputError as error:
+            problem = f"{problem} {error}"
+        # Sent again, it is still no answer to what is asked by then.
+        await self._note_answered(names, now)
+        return replace(now, problem=problem, told=told)
+
+    async def _told_in_vain(self, begun: Begun) -> str:
+        """Why the run did not consider what it was told; empty if it did, or still will."""
+        log = self.served.storage.log
+        request = await log.request(begun.run.run_id, begun.told) if begun.told else None
+        try:
+            if request is not None:
+                await is_repeated(request, log)
+        except InputError as error:
+            return str(error)
+        return ""
 
     async def resume(self, report: RunReport, names: RequestNames) -> Begun:
         """Continue a run that was stopped."""
@@ -350,6 +383,7 @@ class Exchange:
             return Ended(report, begun.reply, streamed, begun.problem, begun.is_repeated)
         await begun.run
         report = await begun.run.report()
+        begun = replace(begun, problem=begun.problem or await self._told_in_vain(begun))
         reply = reply_text(report, begun.problem)
         # For its repetitions; before anything new is shown.
         # What was refused may be said again once something else is shown.

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan import Specialist, Team, ask_user, open_storage
+from replan import Host, Limits, Specialist, Team, ask_user, open_storage
 from replan.events import AnswerReset, AnswerToken
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
@@ -15,6 +15,8 @@ from replan.server.exchange import Exchange, RequestNames, WaitingRun
 from replan.server.problems import RefusedError
 from replan.server.served_teams import open_teams
 from replan.state.person.answers import shown_in
+from replan.testing import ScriptedModel
+from scripts import COMPLETE
 
 ANSWER = RequestNames(ids=("m2",))
 REQUEST = {"messages": [("user", "Paint the hall.")]}
@@ -67,9 +69,10 @@ async def test_an_answer_counts_once_and_one_that_was_cut_off_counts_when_it_com
 
 
 @asynccontextmanager
-async def opened(run, **options):
+async def opened(run, host=None, *, limits=None, **options):
     """An exchange with a team of one who does this."""
-    team = Team([Specialist("painter", "Paints.", run=run, effects="pure")])
+    member = Specialist("painter", "Paints.", run=run, effects="pure")
+    team = Team([member]) if host is None else Team(host, [member], limits=limits or Limits())
     async with (
         open_storage(":memory:") as storage,
         open_teams({"town": team}, storage, Tokens({}), **options) as served,
@@ -204,6 +207,62 @@ async def test_a_message_to_a_session_at_work_answers_nothing_that_it_asks_by_th
         assert late.reply.endswith(asked)
         assert "worked on another message" in late.reply
         assert "Which colour?" in (await exchange.wait_for_end(await said("Hurry."))).reply
+
+
+async def test_what_the_host_of_a_run_at_work_is_told_in_vain_is_said_to_be_so():
+    at_work, leave = asyncio.Event(), asyncio.Event()
+
+    async def judge(_):
+        at_work.set()
+        await leave.wait()
+        return COMPLETE
+
+    host = Host(ScriptedModel({"feedback": judge}))
+    async with opened(lambda _: "Done.", host, limits=Limits(max_model_calls=1)) as exchange:
+
+        def said(text):
+            names = RequestNames(history=text)
+            request = {"messages": [("user", text)], "plan": "- [ ] 1. Paint @painter\n"}
+            return exchange.begin_or_continue(
+                "s", lambda: request, lambda _: text, names, conversation="s", tells=lambda: text
+            )
+
+        first = await said("Paint.")
+        await at_work.wait()
+        second = await said("Hurry.")
+        assert second.problem == ""
+        leave.set()
+        assert (await exchange.wait_for_end(first)).reply == "The answer."
+        late = await exchange.wait_for_end(second)
+    assert late.reply.startswith("The answer.")
+    assert "The last message was not used." in late.reply
+    assert late.report.warnings
+
+
+async def test_a_run_that_has_nobody_to_be_told_works_on_and_says_so():
+    at_work, leave = asyncio.Event(), asyncio.Event()
+
+    async def work(_):
+        at_work.set()
+        await leave.wait()
+        return "Done."
+
+    async with opened(work) as exchange:
+
+        def said(text):
+            names = RequestNames(history=text)
+            request = {"messages": [("user", text)]}
+            return exchange.begin_or_continue(
+                "s", lambda: request, lambda _: text, names, conversation="s", tells=lambda: text
+            )
+
+        await said("Paint.")
+        await at_work.wait()
+        second = await said("Hurry.")
+        leave.set()
+        late = await exchange.wait_for_end(second)
+    assert late.reply.startswith("Done.")
+    assert "worked on another message. " in late.reply
 
 
 class Told:

@@ -23,7 +23,7 @@ from replan.specialists.services import Services
 from replan.specialists.steps.step_record import ANSWERS
 from replan.state.enhanced import EnhancedState
 from replan.state.person.answers import shown_in
-from replan.state.questions import Question
+from replan.state.questions import Question, fingerprint_of
 
 BEAT = 0.5  # seconds from one look at the rows of others to the next
 
@@ -249,6 +249,11 @@ async def refuse_second_edit(request: Request, log: RunLog) -> None:
             )
         if outcome.status == "taken":
             raise PlanConflictError(request.version, outcome.version)
+
+
+def name_of_message(name: str) -> str:
+    """What a message to a run is called among all requests to it, by the name that it came with."""
+    return fingerprint_of("message", name) if name else ""
 
 
 async def is_repeated(request: Request, log: RunLog) -> bool:

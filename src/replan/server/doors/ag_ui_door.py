@@ -52,9 +52,13 @@ async def begin(exchange: Exchange, body: ag_ui.RunAgentInput) -> Begun:
         asks = waiting.report.pending_questions
         return _read_answers(body, asks) if body.resume else _newest(body).answer
 
+    def tells() -> str:
+        # Answers are of what is asked no longer.
+        return "" if body.resume else _newest(body).answer
+
     conversation = exchange.conversation(body.thread_id)
     return await exchange.begin_or_continue(
-        key_of(body), new, answers, _names(body), conversation=conversation
+        key_of(body), new, answers, _names(body), conversation=conversation, tells=tells
     )
 
 

@@ -50,7 +50,7 @@ async def begin(exchange: Exchange, body: ChatBody, idempotency_key: str) -> Beg
         lambda _: body.messages[-1].answer,
         _names(body, idempotency_key),
         conversation,
-        conversation,
+        conversation=conversation,
     )
 
 
