@@ -43,8 +43,8 @@ from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import waiting_for
 from replan.state.questions import Question
 from replan.state.usage import Usage
+from replan.storage.databases.serializer import strict_serializer
 from replan.storage.memory_log import MemoryLogs
-from replan.storage.serializer import strict_serializer
 from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
 from replan.views.ahead.preview import (
     USUAL_RETRIES,

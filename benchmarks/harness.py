@@ -190,7 +190,9 @@ def busy(processes: int) -> Generator[None]:
 def forked(*preloaded: str) -> Any:
     """What starts processes that have imported these modules already, for others to kill."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*preloaded, "replan.testing", "replan.storage.postgres"])
+    context.set_forkserver_preload(
+        [*preloaded, "replan.testing", "replan.storage.databases.postgres"]
+    )
     return context
 
 

@@ -4,11 +4,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from replan.storage.database import Database
-from replan.storage.encryption import new_facts
+from replan.storage.databases.database import Database
+from replan.storage.databases.encryption import new_facts
+from replan.storage.databases.sqlite import SqliteDatabase
+from replan.storage.databases.sqlite_file import prepare, same_file
 from replan.storage.memory import memory_database
-from replan.storage.sqlite import SqliteDatabase
-from replan.storage.sqlite_file import prepare, same_file
 
 
 @asynccontextmanager
@@ -23,7 +23,7 @@ async def opened_database(kind: str, path: Path, address: str = "") -> AsyncGene
 
 async def _open(kind: str, path: Path, address: str) -> Database:
     if kind == "postgres":
-        from replan.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
+        from replan.storage.databases.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
 
         postgres = PostgresDatabase(address, 5.0, 8)
         await postgres.prepare(lambda: new_facts(None), lambda facts: facts, 5.0)

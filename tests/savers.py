@@ -7,12 +7,12 @@ from typing import Any
 
 from databases import opened_database
 from replan.log.run_log import RunLog
-from replan.storage.cipher import Cipher
-from replan.storage.encryption import SealedSerializer
+from replan.storage.checkpoints.saver import Saver
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.encryption import SealedSerializer
+from replan.storage.databases.serializer import strict_serializer
 from replan.storage.holds import FileHolds, ThreadLocks
 from replan.storage.log_rows import SqlLogs
-from replan.storage.saver import Saver
-from replan.storage.serializer import strict_serializer
 
 KEY = b"0123456789abcdef0123456789abcdef"
 

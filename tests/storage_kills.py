@@ -8,8 +8,8 @@ import psycopg
 
 from kills import Life
 from replan import open_storage
-from replan.storage import schema
-from replan.storage.database import Connection
+from replan.storage.databases import schema
+from replan.storage.databases.database import Connection
 
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 

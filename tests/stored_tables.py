@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
-from replan.storage.database import Connection
-from replan.storage.postgres import PostgresConnection
-from replan.storage.sqlite import SqliteConnection
+from replan.storage.databases.database import Connection
+from replan.storage.databases.postgres import PostgresConnection
+from replan.storage.databases.sqlite import SqliteConnection
 
 _OF_SQLITE = "SELECT name, sql FROM sqlite_master"
 _OF_POSTGRES = """

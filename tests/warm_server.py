@@ -57,7 +57,7 @@ PRELOADED = (
     "replan.specialists.tool_loop",
     "replan.testing.scripted",
     "replan.storage.advisory_holds",
-    "replan.storage.postgres",
+    "replan.storage.databases.postgres",
     "replan.cli.page.served_pages",
     "replan.cli.shared.options",
     "replan.views.live.live_plan",

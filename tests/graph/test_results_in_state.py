@@ -21,7 +21,7 @@ from replan import (
     open_storage,
 )
 from replan.prompts.sections import call_of
-from replan.storage.serializer import unpack
+from replan.storage.databases.serializer import unpack
 from replan.testing import ScriptedModel, always
 from scripts import THREAD
 

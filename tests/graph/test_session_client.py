@@ -28,7 +28,7 @@ from replan.ports.session_store import SessionKey
 from replan.sessions import AgentContext, AgentResult, ClientAgentAdapter, build_agent
 from replan.sessions.session_runs import lock_name
 from replan.state.session import context as session_context
-from replan.storage.cipher import Cipher
+from replan.storage.databases.cipher import Cipher
 from replan.storage.sessions import Sessions
 from replan.testing import ScriptedModel, always
 from scripts import SIMPLE

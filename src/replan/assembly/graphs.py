@@ -35,7 +35,7 @@ from replan.specialists.services import Services
 from replan.state.enhanced import first_values
 from replan.state.input_guard import InputGuard
 from replan.state.tightening import EDITABLE
-from replan.storage.serializer import is_of_other_code, saver_for
+from replan.storage.databases.serializer import is_of_other_code, saver_for
 from replan.team.host import Host
 from replan.team.specialist import Specialist
 from replan.team.team import Team

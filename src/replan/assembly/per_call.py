@@ -18,9 +18,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from replan.base.langgraph_inside.tasks import of_whole_tasks
 from replan.log.run_log import RunLog
 from replan.models.spending.account import Account, Accounts
+from replan.storage.databases.serializer import strict_serializer
 from replan.storage.memory_log import memory_log
 from replan.storage.memory_threads import MemoryThreads
-from replan.storage.serializer import strict_serializer
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,18 @@ number of its take, in the transaction that writes it.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+)
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
 from replan.base.errors import ThreadBusyError, ThreadLostError
-from replan.ports.in_each import in_each
 
 T = TypeVar("T")
 
@@ -158,3 +163,17 @@ def unowned() -> Context:
 def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """Yield the parts of a stream; its work owns the thread, its reader does not."""
     return parts if owner is None else in_each(owner.at_work, parts)
+
+
+async def in_each(
+    enter: Callable[[], AbstractContextManager[object]], parts: AsyncGenerator[T]
+) -> AsyncGenerator[T]:
+    """Give the parts of a stream; each is worked out in a block, and read outside it."""
+    async with aclosing(parts):
+        while True:
+            with enter():
+                try:
+                    part = await anext(parts)
+                except StopAsyncIteration:
+                    return
+            yield part

@@ -29,9 +29,9 @@ from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import MOST_BYTES, ValueReader
 from replan.state.session.session import SEALED
 from replan.state.tightening import tightened
-from replan.storage.cipher import Cipher
-from replan.storage.encryption import cipher_of
-from replan.storage.faults import UnreadableRecordError
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.encryption import cipher_of
+from replan.storage.databases.faults import UnreadableRecordError
 
 RUN = "run"
 """The key of `project_state` that has the run."""

@@ -40,7 +40,7 @@ from replan.state.results import newest_results
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
 from replan.state.session.session import JOB, Seal, opened_note
-from replan.storage.faults import UnreadableRecordError
+from replan.storage.databases.faults import UnreadableRecordError
 
 ProjectState = Mapping[str, JsonValue]
 

@@ -9,8 +9,8 @@ from typing import Any, LiteralString, TypeVar
 import psycopg
 
 from replan.ports.ownership import Owner
+from replan.storage.databases.postgres import PostgresDatabase
 from replan.storage.holds import ThreadLocks, first_epoch, lock_number
-from replan.storage.postgres import PostgresDatabase
 
 T = TypeVar("T")
 Driver = psycopg.Connection[Any]

@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 from replan.base.errors import StorageError, ThreadBusyError
 from replan.log.uninterrupted import to_its_end
 from replan.ports.ownership import MOMENT, POLL, Owner, owner_in
-from replan.storage.database import EPOCH, Connection, Database, first
-from replan.storage.sqlite_file import file_errors
+from replan.storage.databases.database import EPOCH, Connection, Database, first
+from replan.storage.databases.sqlite_file import file_errors
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from replan.base.failures import describe
 from replan.log.amounts import Spending
 from replan.log.rows import EVENT, LoggedEvent, LogRow, NewRow, Rows, Totals, reference_to, span
 from replan.ports.ownership import owner_in
-from replan.storage.cipher import Cipher
-from replan.storage.database import Connection, Database, Row, first, moment
-from replan.storage.faults import UnreadableRecordError, readable
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Connection, Database, Row, first, moment
+from replan.storage.databases.faults import UnreadableRecordError, readable
 
 LONGEST = 1_000
 """Characters of a text that stays in its value."""

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from replan.log.run_log import RunLog
 from replan.ports.run_book import RunBook
-from replan.storage import schema
-from replan.storage.cipher import Cipher
-from replan.storage.database import Database
+from replan.storage.databases import schema
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Database
+from replan.storage.databases.sqlite import MemoryDatabase
 from replan.storage.holds import ThreadLocks
 from replan.storage.memory_log import MemoryLogs
 from replan.storage.runs import Runs
-from replan.storage.sqlite import MemoryDatabase
 
 
 def memory_database() -> MemoryDatabase:

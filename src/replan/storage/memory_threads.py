@@ -5,10 +5,10 @@ from functools import partial
 
 from replan.state.pipeline.thread_rows import Changes, Rows
 from replan.state.pipeline.threads import Thread
-from replan.storage import schema
-from replan.storage.cipher import Cipher
+from replan.storage.databases import schema
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.sqlite import MemoryDatabase
 from replan.storage.pipeline_threads import Threads
-from replan.storage.sqlite import MemoryDatabase
 
 MOST_CLOSED = 100  # runs that are over whose threads stay, where no storage keeps any
 

@@ -14,19 +14,13 @@ from replan.base.errors import ConfigurationError
 from replan.base.secrets.sources import learn_address, learn_values
 from replan.log.run_log import RunLog
 from replan.ports.storage import Storage
-from replan.storage.cipher import Cipher
-from replan.storage.database import Database
-from replan.storage.encryption import Key, new_facts, opened_with
-from replan.storage.holds import FileHolds, ThreadLocks
-from replan.storage.log_rows import SqlLogs
-from replan.storage.memory import memory_database
-from replan.storage.pipeline_threads import Threads
-from replan.storage.runs import Runs
-from replan.storage.saver import Saver
-from replan.storage.serializer import strict_serializer
-from replan.storage.sessions import Sessions
-from replan.storage.sqlite import SqliteDatabase
-from replan.storage.sqlite_file import (
+from replan.storage.checkpoints.saver import Saver
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Database
+from replan.storage.databases.encryption import Key, new_facts, opened_with
+from replan.storage.databases.serializer import strict_serializer
+from replan.storage.databases.sqlite import SqliteDatabase
+from replan.storage.databases.sqlite_file import (
     file_errors,
     lock_of,
     make_private,
@@ -34,6 +28,12 @@ from replan.storage.sqlite_file import (
     same_file,
     upgrade,
 )
+from replan.storage.holds import FileHolds, ThreadLocks
+from replan.storage.log_rows import SqlLogs
+from replan.storage.memory import memory_database
+from replan.storage.pipeline_threads import Threads
+from replan.storage.runs import Runs
+from replan.storage.sessions import Sessions
 from replan.storage.store import Store
 
 PATIENCE = 30.0  # seconds for which a database that is away, locked or full is asked again
@@ -141,7 +141,7 @@ async def _postgres(
 ) -> Storage:
     try:
         from replan.storage.advisory_holds import AdvisoryHolds  # noqa: PLC0415 - an extra
-        from replan.storage.postgres import PostgresDatabase  # noqa: PLC0415
+        from replan.storage.databases.postgres import PostgresDatabase  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(
             "storage",

@@ -11,9 +11,9 @@ from replan.log.uninterrupted import uninterrupted
 from replan.pipelines.messages import change_message
 from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from
 from replan.state.pipeline.threads import Thread
-from replan.storage.cipher import Cipher
-from replan.storage.database import Connection, Database, first
-from replan.storage.sqlite import MemoryDatabase
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Connection, Database, first
+from replan.storage.databases.sqlite import MemoryDatabase
 
 MAIN = ""  # the path of the row of a main thread, which says who wrote last
 

@@ -14,12 +14,12 @@ from typing import TypeVar, get_args
 from replan.log.report import LAST_EVENTS, RunReport, kept_report
 from replan.ports.run_book import RunRecord
 from replan.state.outcomes import Outcome
-from replan.storage.cipher import Cipher
-from replan.storage.database import Connection
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Connection
+from replan.storage.databases.schema import SCHEMA
+from replan.storage.databases.sqlite import SqliteConnection
 from replan.storage.log_rows import RememberedTexts, SqlRows
 from replan.storage.runs import NEWEST_FIRST, WITH_PREFIX, records
-from replan.storage.schema import SCHEMA
-from replan.storage.sqlite import SqliteConnection
 
 _FACTS = "SELECT name, value FROM replan_facts WHERE name IN ('schema', 'token')"
 _OURS = {"schema": SCHEMA.encode(), "token": b""}

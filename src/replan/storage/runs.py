@@ -10,9 +10,9 @@ from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import BY_NEED, RunOrder, RunOutcome, RunRecord, TeamIdentity
 from replan.state.limits import RunSettings
 from replan.state.outcomes import NOT_OVER
-from replan.storage.cipher import Cipher
-from replan.storage.database import Connection, Database, Row, first, marks, moment
-from replan.storage.deletions import delete_runs, delete_thread
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Connection, Database, Row, first, marks, moment
+from replan.storage.databases.schema import delete_runs, delete_thread
 
 _COLUMNS = "run_id, thread_id, title, team_order, settings, team, outcome, started_at, updated_at"
 _BEGIN = (

@@ -20,9 +20,9 @@ from replan.ports.session_store import (
     SessionTurn,
 )
 from replan.state.session.context import HISTORIES, MAPPINGS, AgentContext, Message, ToolExecution
-from replan.storage.cipher import Cipher
-from replan.storage.database import Connection, Database, Row, first, marks, moment
-from replan.storage.faults import readable
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Connection, Database, Row, first, marks, moment
+from replan.storage.databases.faults import readable
 
 OF_SESSION = "tenant = ? AND user_id = ? AND session_id = ?"
 """The rows of a session; takes its key."""

@@ -34,9 +34,9 @@ from replan.base.failures import describe
 from replan.base.texts.ranking import rank
 from replan.base.texts.storable import DEEPEST, LARGEST, unstorable
 from replan.base.values import leaves
-from replan.storage.cipher import Cipher
-from replan.storage.database import Connection, Database, Row, moment
-from replan.storage.faults import UnreadableRecordError, fault_of, storage_error
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Connection, Database, Row, moment
+from replan.storage.databases.faults import UnreadableRecordError, fault_of, storage_error
 
 LONGEST = 1_000
 """Bytes of a namespace and of a key: PostgreSQL has room for little more in an index."""

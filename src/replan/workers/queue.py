@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from replan.base.errors import ConfigurationError, StorageError
 from replan.log.labels import PRIORITY, QUEUE, TENANT
 from replan.runs.run_at_work import QueueStatus
-from replan.storage.postgres import shown
+from replan.storage.databases.postgres import shown
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.patient_connector import PatientConnector
 from replan.workers.queue_tables import prepare

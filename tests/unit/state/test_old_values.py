@@ -20,7 +20,7 @@ from replan.state.results import (
     TaskComplexity,
     ThinkingResult,
 )
-from replan.storage.serializer import strict_serializer
+from replan.storage.databases.serializer import strict_serializer
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLAN = TaskPlan(content="A plan.\n", steps=(PlanStep(id=1, description="One"),))

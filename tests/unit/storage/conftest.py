@@ -10,9 +10,9 @@ from langgraph.store.memory import InMemoryStore
 
 from databases import opened_database
 from replan import Storage, open_storage
-from replan.storage.cipher import Cipher
-from replan.storage.database import Database
-from replan.storage.encryption import cipher_of
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.database import Database
+from replan.storage.databases.encryption import cipher_of
 from replan.storage.pipeline_threads import Threads
 from replan.storage.sessions import Sessions
 from replan.storage.store import Store

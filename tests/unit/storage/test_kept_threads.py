@@ -10,7 +10,7 @@ from replan import StorageError
 from replan.errors import StaleThreadError
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread, ThreadMessage
-from replan.storage.database import Database
+from replan.storage.databases.database import Database
 from unit.storage.conftest import _opener
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

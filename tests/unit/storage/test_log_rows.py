@@ -15,7 +15,7 @@ from replan.log.rows import Attempt, KeptText, reference_to
 from replan.log.run_log import RunLog
 from replan.runs.log.event_log import EventLog
 from replan.state.results import SpecialistResult
-from replan.storage.database import Database
+from replan.storage.databases.database import Database
 from stored_tables import changing, rows_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

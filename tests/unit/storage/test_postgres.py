@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from replan import ConfigurationError, StorageError, open_storage
-from replan.storage.postgres import shown
+from replan.storage.databases.postgres import shown
 
 
 async def refused(address, *, match, **options):

@@ -16,7 +16,7 @@ from langgraph.graph import START, StateGraph
 from replan import StorageError
 from replan.base.langgraph_inside.langgraph_channels import Delta
 from replan.errors import ThreadBusyError, ThreadLostError
-from replan.storage.schema import OF_A_RUN
+from replan.storage.databases.schema import OF_A_RUN
 from savers import KEY, opened_saver
 
 PLACE = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}

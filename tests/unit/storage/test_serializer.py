@@ -31,8 +31,8 @@ from typing_extensions import TypedDict
 
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.plan.model import StepStatus, TaskPlan
-from replan.storage.faults import UnreadableRecordError
-from replan.storage.serializer import (
+from replan.storage.databases.faults import UnreadableRecordError
+from replan.storage.databases.serializer import (
     PackedSerializer,
     saver_for,
     state_types,
@@ -289,7 +289,7 @@ def test_long_values_are_stored_compressed():
 
 
 def test_a_few_bytes_cannot_take_all_memory(monkeypatch):
-    monkeypatch.setattr("replan.storage.serializer._MOST", 1_000)
+    monkeypatch.setattr("replan.storage.databases.serializer._MOST", 1_000)
     stored = strict_serializer(kind=PackedSerializer).dumps_typed("a" * 2_000)
     with pytest.raises(UnreadableRecordError, match="cut off, or too long"):
         strict_serializer(kind=PackedSerializer).loads_typed(stored)

@@ -281,7 +281,7 @@ async def test_a_link_that_leads_to_itself_is_told(tmp_path):
 MAKER = """
 import sys
 from pathlib import Path
-from replan.storage import sqlite_file
+from replan.storage.databases import sqlite_file
 
 for number in range(1_000):
     path = Path(sys.argv[1]) / str(number)

@@ -21,9 +21,9 @@ from langgraph.store.memory import InMemoryStore
 from databases import opened_database
 from replan import StorageError
 from replan.errors import UsageError
-from replan.storage import schema
-from replan.storage.cipher import Cipher
-from replan.storage.sqlite import MemoryDatabase
+from replan.storage.databases import schema
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.sqlite import MemoryDatabase
 from replan.storage.store import Store
 from stored_tables import changing
 from unit.storage.conftest import tables_opener

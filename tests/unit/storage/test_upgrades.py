@@ -8,7 +8,7 @@ from kills import Life, lived
 from postgres import fresh_database
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.ports.run_book import RunRecord
-from replan.storage import schema
+from replan.storage.databases import schema
 from replan.testing import ScriptedModel, always
 from storage_kills import open_it, widen, widen_it
 from stored_tables import changing, picture, tables_in

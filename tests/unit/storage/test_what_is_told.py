@@ -11,9 +11,9 @@ import pytest
 
 from postgres import running_server
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
-from replan.storage import database
-from replan.storage.database import Retrier
-from replan.storage.faults import DAMAGED, fault_of, storage_error
+from replan.storage.databases import database
+from replan.storage.databases.database import Retrier
+from replan.storage.databases.faults import DAMAGED, fault_of, storage_error
 from stored_tables import changing
 
 PLAN = "".join(f"- [ ] {n}. Part {n} @worker (after {n - 1})\n" for n in range(2, 6))
@@ -130,7 +130,7 @@ async def test_what_is_no_fault_of_the_database_is_not_tried_again():
 
 
 async def test_a_file_that_another_process_keeps_locked_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("replan.storage.sqlite.BUSY", 0.02)
+    monkeypatch.setattr("replan.storage.databases.sqlite.BUSY", 0.02)
     path = tmp_path / "runs.sqlite"
     async with open_storage(path, patience=0.2) as storage:
         await storage.log.note("r", "k", 1)

@@ -33,8 +33,7 @@ from replan.base.langgraph_inside.tasks import CallerBounds, inherited_config, w
 from replan.base.own_loop import run_in_own_loop
 from replan.log.events.listeners import Listener, Trace, Tracing
 from replan.nodes.begin import begin
-from replan.ports.in_each import in_each
-from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
+from replan.ports.ownership import Owner, as_owner, in_each, local_threads, owner_in
 from replan.ports.run_context import here, using
 from replan.runs.calling.compiled import Graph, input_guard_of, is_served, services_in, team_of
 from replan.runs.calling.edits import changes_work, on_record, own_edits, taken_edits

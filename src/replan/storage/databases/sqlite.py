@@ -14,7 +14,15 @@ from threading import RLock, Thread
 from typing import Any, TypeVar
 from weakref import finalize
 
-from replan.storage.database import Connection, Database, Done, Row, Transaction, is_in_loop, settle
+from replan.storage.databases.database import (
+    Connection,
+    Database,
+    Done,
+    Row,
+    Transaction,
+    is_in_loop,
+    settle,
+)
 
 T = TypeVar("T")
 

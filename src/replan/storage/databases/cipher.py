@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from replan.storage.faults import Part, UnreadableRecordError
+from replan.storage.databases.faults import Part, UnreadableRecordError
 
 _NONCE = 16  # bytes
 # As ASCII, which holds every string, also a half character; made once, since rows are many.

@@ -13,10 +13,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from replan.base.errors import StorageError
-from replan.storage import schema
-from replan.storage.encryption import Facts
-from replan.storage.faults import DAMAGED, FileReplacedError, fault_of
-from replan.storage.sqlite import SqliteConnection
+from replan.storage.databases import schema
+from replan.storage.databases.encryption import Facts
+from replan.storage.databases.faults import DAMAGED, FileReplacedError, fault_of
+from replan.storage.databases.sqlite import SqliteConnection
 
 LARGEST_CHECKED = 256 * 2**20
 """Bytes up to which a file is looked through for damage before it is used."""

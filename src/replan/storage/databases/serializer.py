@@ -30,7 +30,7 @@ from replan.ports.ownership import local_threads
 from replan.state.changed_steps import ChangedSteps
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.storage.faults import UnreadableRecordError, UnstorableValueError
+from replan.storage.databases.faults import UnreadableRecordError, UnstorableValueError
 
 LEAST = 256
 """Bytes of a value below which hardly anything would be saved."""

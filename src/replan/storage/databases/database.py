@@ -25,7 +25,7 @@ from replan.base.errors import StorageError
 from replan.log.uninterrupted import to_its_end
 from replan.models.retries import retried
 from replan.ports.ownership import Owner, owner_in
-from replan.storage.faults import GONE, Fault, fault_of, storage_error
+from replan.storage.databases.faults import GONE, Fault, fault_of, storage_error
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

@@ -13,9 +13,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
 
 from replan.base.errors import ConfigurationError
-from replan.storage import schema
-from replan.storage.database import Database, Retrier, Row, Transaction, settle
-from replan.storage.encryption import Facts
+from replan.storage.databases import schema
+from replan.storage.databases.database import Database, Retrier, Row, Transaction, settle
+from replan.storage.databases.encryption import Facts
 
 T = TypeVar("T")
 R = TypeVar("R")

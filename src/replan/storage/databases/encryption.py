@@ -11,9 +11,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from replan.base.errors import ConfigurationError, StorageError
-from replan.storage.cipher import Cipher
-from replan.storage.faults import UnreadableRecordError
-from replan.storage.serializer import PackedSerializer, StrictSerializer, strict_serializer
+from replan.storage.databases.cipher import Cipher
+from replan.storage.databases.faults import UnreadableRecordError
+from replan.storage.databases.serializer import (
+    PackedSerializer,
+    StrictSerializer,
+    strict_serializer,
+)
 
 Key = str | bytes | None
 Facts = Mapping[str, bytes]

@@ -1,4 +1,4 @@
-"""The tables of storage, in SQLite and PostgreSQL; how they are made, known and upgraded.
+"""The tables of storage: how they are made, known and upgraded, and what is removed with a run.
 
 Everything here works in the transaction that is open on a connection, so that a process that is
 killed leaves what was there before.
@@ -7,17 +7,16 @@ killed leaves what was there before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from replan.base.errors import StorageError
-from replan.storage.database import Connection
-from replan.storage.faults import DAMAGED
+from replan.storage.databases.database import Connection, Row
+from replan.storage.databases.faults import DAMAGED
 
 if TYPE_CHECKING:
-    # Who only reads rows loads no framework.
-    from replan.storage.encryption import Facts
+    from replan.storage.databases.encryption import Facts
 
 # `checkpoints`: each says of which run it is, and the newest row of its log that it has seen.
 # `log`: what happened in a run. A row that others may see has a number among those, `seq`, and an
@@ -248,3 +247,31 @@ _ROWS = 2  # counts what rows came to mean while the format is not released
 
 SCHEMA = hashlib.sha256(repr((_TABLES, _INDEXES, _ROWS)).encode()).hexdigest()[:16]
 """What tells one state of the unreleased format from another."""
+
+
+_OF_CHECKPOINTS = ("replan_checkpoints", "replan_channels", "replan_writes")
+
+
+def delete_thread(connection: Connection, thread_id: str) -> None:
+    """Remove a thread, the runs on it, and all that is recorded of them."""
+    runs = connection.query(
+        "SELECT run_id FROM replan_runs WHERE thread_id = ?"
+        " UNION SELECT run_id FROM replan_logs WHERE thread_id = ?",
+        [thread_id, thread_id],
+    )
+    delete_runs(connection, runs)
+    delete_checkpoints(connection, thread_id)
+    connection.change("DELETE FROM replan_threads WHERE thread_id = ?", [thread_id])
+
+
+def delete_runs(connection: Connection, run_ids: Sequence[Row]) -> None:
+    """Remove all that is recorded of runs, but their checkpoints; each id is a row of its own."""
+    if run_ids:
+        for table in OF_A_RUN:
+            connection.change_many(f"DELETE FROM {table} WHERE run_id = ?", run_ids)
+
+
+def delete_checkpoints(connection: Connection, thread_id: str) -> None:
+    """Remove the checkpoints of a thread."""
+    for table in _OF_CHECKPOINTS:
+        connection.change(f"DELETE FROM {table} WHERE thread_id = ?", [thread_id])

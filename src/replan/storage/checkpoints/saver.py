@@ -9,10 +9,6 @@ Beside what LangGraph's own savers do:
 - deleting a thread deletes the runs on it, and taking a run back leaves its thread as it was;
 - with a key, nothing that people or models said is written in the clear, nor any metadata.
 """
-# LangGraph leaves the type arguments of savers open.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportIncompatibleMethodOverride=false
 
 import asyncio
 import secrets
@@ -50,15 +46,18 @@ from replan.base.langgraph_inside.tasks import of_whole_tasks
 from replan.log.run_log import RunLog
 from replan.log.uninterrupted import uninterrupted
 from replan.ports.ownership import Owner, owner_in
-from replan.storage.checkpoint_history import (
+from replan.storage.checkpoints.checkpoint_history import (
     Lineage,
     checkpoints_of_run,
     copy_thread,
     delta_history,
     keep_newest,
+    note_fork,
+    note_removal,
+    note_rollback,
     take_back,
 )
-from replan.storage.checkpoint_rows import (
+from replan.storage.checkpoints.checkpoint_rows import (
     NewCheckpoint,
     NewWrites,
     ThreadKey,
@@ -69,14 +68,19 @@ from replan.storage.checkpoint_rows import (
     newest_id,
     thread_key_in,
 )
-from replan.storage.database import Connection, Database, Work
-from replan.storage.deletions import delete_checkpoints, delete_thread
-from replan.storage.encryption import SealedSerializer
-from replan.storage.faults import fault_of, readable, storage_error
-from replan.storage.forks import note_fork, note_removal, note_rollback
+from replan.storage.databases.database import Connection, Database, Work
+from replan.storage.databases.encryption import SealedSerializer
+from replan.storage.databases.faults import fault_of, readable, storage_error
+from replan.storage.databases.schema import delete_checkpoints, delete_thread
+from replan.storage.databases.sqlite import MemoryDatabase
 from replan.storage.holds import ThreadLocks
 from replan.storage.log_rows import SqlLogs
-from replan.storage.sqlite import MemoryDatabase
+
+# LangGraph leaves the type arguments of savers open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportIncompatibleMethodOverride=false
+
 
 T = TypeVar("T")
 

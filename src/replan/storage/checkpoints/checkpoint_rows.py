@@ -3,9 +3,6 @@
 Everything here works in the transaction that is open on a connection. What the values are is known
 to the serializer alone; which versions a checkpoint has of its channels is in the clear.
 """
-# LangGraph leaves parts of a checkpoint's types open.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
 
 import json
 from collections import defaultdict
@@ -26,9 +23,14 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from replan.base.langgraph_inside.checkpoints import WRITES_IDX_MAP
-from replan.storage.database import Connection, Row, first
-from replan.storage.faults import UnreadableRecordError
-from replan.storage.serializer import pack, unpack
+from replan.storage.databases.database import Connection, Row, first
+from replan.storage.databases.faults import UnreadableRecordError
+from replan.storage.databases.serializer import pack, unpack
+
+# LangGraph leaves parts of a checkpoint's types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 
 Filter = Mapping[str, Any]
 Conditions = Mapping[str, object]

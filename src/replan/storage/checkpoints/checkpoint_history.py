@@ -1,11 +1,13 @@
-"""What depends on how checkpoints follow on each other: delta channels, pruning, taking runs back.
+"""What depends on the checkpoints before one: delta channels, pruning, forks, taking runs back.
 
 A delta channel stores what was written to it, and sometimes a whole value: reading it goes back
 along the parents of a checkpoint to the last whole value. So what lies between stays.
+
+The log says what happened, the checkpoint where the graph stands. Who goes back to an older
+checkpoint, by a call, an edit or a rollback, leaves rows of the log behind that did happen, and
+that this branch has not seen: from then on a result counts for it only if it answers for the same
+work.
 """
-# LangGraph leaves parts of a checkpoint's types open.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
 
 import logging
 from collections import defaultdict
@@ -15,17 +17,27 @@ from uuid import UUID, uuid5
 
 from langgraph.checkpoint.base import PendingWrite
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from pydantic import JsonValue
 
 from replan.base.langgraph_inside.checkpoints import INPUT, INTERRUPT, RESUME, DeltaChannelHistory
-from replan.storage.checkpoint_rows import (
+from replan.log.rows import FORKED, NewRow, span
+from replan.log.run_log import BEGAN
+from replan.storage.checkpoints.checkpoint_rows import (
     AT,
+    NewCheckpoint,
     ThreadKey,
     Value,
     newest_id,
     read_versions,
     stored_values,
 )
-from replan.storage.database import Connection, marks
+from replan.storage.databases.database import Connection, marks
+from replan.storage.log_rows import SqlLogs
+
+# LangGraph leaves parts of a checkpoint's types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 
 Lineage = Mapping[str, str | None]
 """Checkpoints, with the one that each continues from."""
@@ -257,3 +269,46 @@ def _delete(connection: Connection, thread_key: ThreadKey, ids: Sequence[str]) -
         f"DELETE FROM replan_channels WHERE {AT} AND channel = ? AND version = ?",
         [(*thread_key, *row) for row in sorted(unused)],
     )
+
+
+def note_fork(connection: Connection, logs: SqlLogs, new: NewCheckpoint) -> None:
+    """Note that a checkpoint which is to be written continues from one that is not the newest."""
+    if not new.log_id or new.parent_id is None:
+        return
+    newest = newest_id(connection, new.thread_key)
+    # The same checkpoint again is one whose receipt was lost.
+    if newest is not None and newest not in (new.parent_id, new.checkpoint_id):
+        _note(connection, logs, new.thread_key, new.parent_id, new.checkpoint_id)
+
+
+def note_rollback(connection: Connection, logs: SqlLogs, thread_key: ThreadKey) -> None:
+    """Note that a thread was taken back to the checkpoint that is its newest one now."""
+    newest = newest_id(connection, thread_key)
+    if newest is not None and not thread_key.namespace:
+        _note(connection, logs, thread_key, newest, "")
+
+
+def note_removal(connection: Connection, logs: SqlLogs, run_id: str, checkpoint_id: str) -> None:
+    """Note that a run was taken off its thread; what it did is on record if it begins again."""
+    rows = logs.rows_of(connection, run_id)
+    if rows.has(BEGAN):
+        # The checkpoint at which its name began is gone.
+        rows.supersede(*span(BEGAN))
+        value: JsonValue = {"checkpoint": checkpoint_id, "row": 0}
+        rows.append(NewRow(f"{FORKED}{checkpoint_id}", "forked", value))
+
+
+def _note(
+    connection: Connection,
+    logs: SqlLogs,
+    thread_key: ThreadKey,
+    checkpoint_id: str,
+    by: str,
+) -> None:
+    query = f"SELECT log_id, log_row FROM replan_checkpoints WHERE {AT} AND checkpoint_id = ?"
+    rows = connection.query(query, [*thread_key, checkpoint_id])
+    log_id, row = rows[0] if rows else ("", 0)
+    if log_id:
+        value = {"checkpoint": checkpoint_id, "row": row}
+        key = f"{FORKED}{by or checkpoint_id}"
+        logs.rows_of(connection, log_id).append(NewRow(key, "forked", value))

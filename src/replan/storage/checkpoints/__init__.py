@@ -1,0 +1,1 @@
+"""Checkpoints of LangGraph in a database."""

@@ -1,0 +1,1 @@
+"""Databases: SQLite files and PostgreSQL, their tables, faults and encryption."""
