@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.types import Command
 
 from replan import (
     Host,
@@ -15,6 +16,7 @@ from replan import (
     build_graph,
     open_runtime,
     open_storage,
+    waiting_for,
 )
 from replan.plan.markdown.document import parse_plan_from_markdown
 from replan.ports.run_book import RunRecord
@@ -96,6 +98,34 @@ async def test_a_fork_without_an_edit_uses_what_is_on_record(works):
     assert fork["checkpoint"] == older["configurable"]["checkpoint_id"]
     seen = [each.kind for each in (await works.storage.log.rows(state["run_id"]))[: fork["row"]]]
     assert seen.count("specialist_completed") == 1
+
+
+@pytest.mark.parametrize("effects", ["pure", "unsafe"])
+async def test_a_fork_from_a_question_takes_another_answer_to_it(where, effects):
+    did = []
+
+    def paint(_):
+        did.append(ask_user("Which colour?"))
+        return did[-1]
+
+    painter = Specialist("painter", "Paints.", run=paint, effects=effects)
+    async with open_storage(where) as storage:
+        graph = build_graph(Team(Host("offline"), [painter]), storage=storage)
+        await graph.ainvoke({"plan": "- [ ] 1. Paint @painter\n"}, THREAD)
+        await graph.ainvoke(Command(resume="red"), THREAD)
+        (asked,) = [each async for each in graph.aget_state_history(THREAD) if each.interrupts]
+        for colour in ("blue", "green"):
+            state = await graph.ainvoke(Command(resume=colour), asked.config)
+            assert state["questions"]["1/painter/1"].answer == colour
+            if effects == "unsafe":
+                # What it did with the other answer may not be done twice unseen.
+                assert [each.kind for each in waiting_for(state)] == ["unknown_outcome"]
+            else:
+                assert state["current_specialist_results"]["1/painter"].text == colour
+        # The branch that was there first keeps its result.
+        again = await graph.ainvoke(Command(resume="red"), asked.config)
+    assert did == (["red"] if effects == "unsafe" else ["red", "blue", "green", "red"])
+    assert again["questions"]["1/painter/1"].answer == "red"
 
 
 async def test_two_forks_of_one_run_do_each_work_once(works):

@@ -209,6 +209,16 @@ class RunLog:
 
         await self._write(run_id, work)
 
+    async def replace(self, run_id: str, key: str, value: JsonValue) -> None:
+        """Append a value under a key; one that is there counts no longer."""
+        row = NewRow(key, key.partition("/")[0], value)
+
+        def work(rows: Rows) -> None:
+            rows.supersede(key, f"{key}{NEXT}")
+            rows.append(row)
+
+        await self._write(run_id, work)
+
     async def keep_report(self, run_id: str, value: JsonValue) -> None:
         """Append what a report shows of the state of a run that is over, as of its newest event."""
 

@@ -1,5 +1,7 @@
 """`user_input`: wait for a person's answers when nothing else can continue."""
 
+from collections.abc import Collection
+
 from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
@@ -17,6 +19,7 @@ from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
 from replan.state.questions import Question
+from replan.state.results import FIRST, ExecutionStatus, Generation
 from replan.state.rules import open_questions
 
 
@@ -37,20 +40,42 @@ async def user_input(
         if not recorded:
             raise
         new_answers = {}
-    answers = {
-        key: await log.note(run_id, ANSWERS + key, answer)
-        for key, answer in {**new_answers, **recorded}.items()
-    }
+    answers = {**recorded, **new_answers}
+    for key in answers.keys() - recorded.keys():
+        answers[key] = await log.note(run_id, ANSWERS + key, answers[key])
+    # Who goes back to this question, in a fork, answers it anew.
+    changed = {key for key in recorded if answers[key] != recorded[key]}
+    for key in changed:
+        await log.replace(run_id, ANSWERS + key, answers[key])
     emitter = emitter_of(state, services, runtime)
     for key, answer in answers.items():
-        await report_answer(by_key[key], answer, emitter, log)
+        await report_answer(by_key[key], answer, emitter, log, is_changed=key in changed)
+    steps = {by_key[key].step_id for key in changed}
     return {
         "questions": {key: by_key[key].answered(answer, now) for key, answer in answers.items()},
+        "generations": await _next_generations(steps, state, log) if steps else {},
         # The round that only asked is given back.
         "max_rounds": rounds_of(state) + 1,
         # Each answer may lead to a step that fails: others still wait for theirs.
         "stalls": 0,
     }
+
+
+async def _next_generations(
+    steps: Collection[int], state: EnhancedState, log: RunLog
+) -> dict[int, Generation]:
+    """The generations of steps whose record was made with other answers, so it does not count."""
+    results = (await log.results(state.get("run_id", ""))).values()
+    known = state.get("generations", {})
+    next_generations: dict[int, Generation] = {}
+    for step in steps:
+        old = known.get(step, FIRST)
+        settled = [result for result in results if result.step_id == step]
+        done = [result for result in settled if result.status is ExecutionStatus.SUCCESS]
+        next_generations[step] = Generation(
+            settled=max(old.settled, len(settled)), done=max(old.done, len(done))
+        )
+    return next_generations
 
 
 def _repeats(answer: object, old: dict[str, JsonValue]) -> bool:

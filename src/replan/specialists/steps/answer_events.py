@@ -15,7 +15,7 @@ from replan.log.run_log import RunLog
 from replan.ports.ask_user import path_of_step
 from replan.ports.run_context import here
 from replan.state.person.answers import read_decision
-from replan.state.questions import Decision, Question, short_key
+from replan.state.questions import Decision, Question, fingerprint_of, short_key
 
 ANSWER_REPORTED = "answer_reported/"  # the prefix of notes that hold the events of a run's answers
 
@@ -35,10 +35,17 @@ async def report_plan_decision(
     await _tell(place, fields, emitter, log)
 
 
-async def report_answer(question: Question, answer: object, emitter: Emitter, log: RunLog) -> None:
+async def report_answer(
+    question: Question,
+    answer: object,
+    emitter: Emitter,
+    log: RunLog,
+    *,
+    is_changed: bool = False,  # whether another answer was reported before
+) -> None:
     action, text = _action_and_text(question, answer)
     text = MASK if question.secret else text
-    fields = {
+    fields: dict[str, JsonValue] = {
         "key": question.key,
         "kind": question.kind,
         "action": action,
@@ -46,7 +53,8 @@ async def report_answer(question: Question, answer: object, emitter: Emitter, lo
         "step_id": question.step_id,
         "specialist": question.specialist,
     }
-    await _tell(question.key, fields, emitter, log)
+    place = f"{question.key}/{fingerprint_of(fields)}" if is_changed else question.key
+    await _tell(place, fields, emitter, log)
 
 
 def _action_and_text(question: Question, answer: object) -> tuple[AnswerAction, str]:
