@@ -36,3 +36,13 @@ def test_a_storage_that_is_not_there_is_named_and_not_made(tmp_path, words):
     assert done.exit_code == 2
     assert f"There is no storage '{missing}'" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["run", "Hello."], ["chat"], ["serve"], ["ui"]], ids=" ".join)
+@pytest.mark.parametrize("form", ["{}", "sqlite:///{}"])
+def test_a_folder_that_is_not_there_is_not_made_for_a_new_storage(tmp_path, words, form):
+    missing = tmp_path / "mistyped" / "runs.db"
+    done = CliRunner().invoke(app, [*words, "--storage", form.format(missing)])
+    assert done.exit_code == 2
+    assert f"There is no folder '{missing.parent}'" in done.stderr
+    assert list(tmp_path.iterdir()) == []

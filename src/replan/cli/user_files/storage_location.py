@@ -52,7 +52,12 @@ class StorageLocation:
 
     @property
     def storage_options(self) -> dict[str, Any]:
-        """The location, its key, and how long texts are kept, as `open_storage` takes them."""
+        """The location, its key, and how long texts are kept, as `open_storage` takes them.
+
+        Raises:
+            InputError: It is a file in a folder that does not exist.
+        """
+        _check_folder(self)
         return {"storage": self.address, "key": self.key, "keep_days": self.keep_days}
 
     @property
@@ -81,7 +86,12 @@ def _days(value: str) -> float | None:
 
 @asynccontextmanager
 async def open_location(location: StorageLocation) -> AsyncGenerator[Storage]:
-    """Open the storage at a location."""
+    """Open the storage at a location.
+
+    Raises:
+        InputError: It cannot be opened, or is a file in a folder that does not exist.
+    """
+    _check_folder(location)
     # It loads a framework, and who only names a location need not.
     from replan.storage.opening import open_storage  # noqa: PLC0415
 
@@ -169,6 +179,16 @@ def _check_exists(location: StorageLocation) -> None:
         return
     fix = "Name an existing file; `replan run` creates one."
     raise InputError(f"There is no storage '{_without_password(location.where)}'. {fix}")
+
+
+def _check_folder(location: StorageLocation) -> None:
+    """Check that a named file can be made where it is named: a mistyped folder is not made."""
+    where = location.where.removeprefix("sqlite:///")
+    file = Path(where).expanduser()
+    if not location.outlives or "://" in where or file == _own_file() or file.parent.is_dir():
+        return
+    fix = "Make it, or name a file in another one."
+    raise InputError(f"There is no folder '{file.parent}' for the storage '{file.name}'. {fix}")
 
 
 def _without_password(where: str) -> str:
