@@ -5,7 +5,8 @@ the `replies` of the session; a `plan.md` of the session goes with it, or anothe
 `team` block has options of the team (`host`: those of its host, `settings`: those of the run) and
 `members`: their cards, for specialists that are functions, and for a chat model `chat: true`. What
 a function does is its task, but for what `does` has for a step, by its number (`1`, `1/name`) or
-its text: a text, or what `_done` knows; of a list, the first entry at first. Further commands:
+its text: a text, or what `_done` knows; of a list, the first entry at first. `knowledge` is what
+each search finds: chunks, or what it `returns` or `raises`, or `hangs`. Further commands:
 
     $ answer TEXT           answers what is asked; also YAML, and what a file of the session has
     $ resume TEXT           the same as LangGraph's own resumption, which names nothing
@@ -20,11 +21,10 @@ again), the results of steps, and what else happened.
 """
 
 import asyncio
-import builtins
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -37,7 +37,9 @@ from replan import (
     Host,
     InputError,
     Limits,
+    MemoryOptions,
     Price,
+    RAGOptions,
     RunSettings,
     Specialist,
     SpecialistResult,
@@ -48,7 +50,7 @@ from replan import (
 )
 from scripts import THREAD
 from states import said
-from transcripts import BLOCK, part_of, reply_of
+from transcripts import BLOCK, error_of, part_of, reply_of
 from two_ways import calls_of
 
 COMPLAINT = 200
@@ -73,7 +75,7 @@ class Asked:
         commands = [line for _, kind, text in found if kind == "console" for line in _typed(text)]
         self._is_kept = len(commands) > 1
         settings = self.options.pop("settings", {})
-        self._settings = RunSettings(**settings | _limits(settings)) if settings else None
+        self._settings = RunSettings(**_made(settings)) if settings else None
         self._config: Any = THREAD if self._is_kept else None
 
     async def carry_out(self, section: str, model: Any) -> str:
@@ -106,7 +108,9 @@ class Asked:
         ]
         host = Host(chat, **options.pop("host", {}))
         prices = {name: Price(**price) for name, price in options.pop("prices", {}).items()}
-        config = Team(host, team, prices=prices, **options | _limits(options))
+        found = options.pop("knowledge", None)
+        knowledge = None if found is None else _Found(found)
+        config = Team(host, team, prices=prices, knowledge=knowledge, **_made(options))
         return build_graph(config, checkpointer=InMemorySaver() if self._is_kept else None)
 
     async def _told(self, typed: str) -> list[str]:
@@ -194,6 +198,8 @@ def _working(
         times[key] += 1
         if isinstance(done, list):
             done = done[min(times[key], len(done)) - 1]
+        if done == "what it knows":
+            return context.knowledge_context
         inputs = "; ".join(f"{number}: {text}" for number, text in context.inputs.items())
         return await _done(done, f" ({inputs})" if inputs else "")
 
@@ -204,13 +210,29 @@ async def _done(does: Any, inputs: str) -> Any:
     match does:
         case {"asks": _} | {"interrupts": _}:
             return f"heard {_heard(**does)}{inputs}"
-        case {"raises": name}:
-            raise (vars(builtins) | vars(asyncio))[name]("no")
+        case {"raises": error}:
+            raise error_of(error)
         case "hangs":
             await asyncio.Event().wait()
         case dict():
             return _result(does, inputs)
     return f"{does}{inputs}"
+
+
+class _Found:
+    """A retriever that finds what a page has."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    async def search(self, _: Any) -> Any:
+        match self._found:
+            case list(chunks):
+                return {"chunks": chunks}
+            case {"returns": value}:
+                return value
+            case other:
+                return await _done(other, "")
 
 
 def _heard(asks: str | list[str] = "", interrupts: str = "", choices: Any = None) -> str:
@@ -235,11 +257,13 @@ def _result(does: dict[str, Any], inputs: str) -> SpecialistResult:
 def _member(name: str, card: dict[str, Any], work: Any, chat: Any) -> Specialist:
     way: dict[str, Any] = {"chat_model": chat} if card.pop("chat", False) else {"run": work}
     way |= {"limits": Budget(**card.pop("limits"))} if "limits" in card else {}
-    return Specialist(name, **{**way, **card})
+    return Specialist(name, **way | _made(card))
 
 
-def _limits(options: dict[str, Any]) -> dict[str, Any]:
-    return {"limits": Limits(**options["limits"])} if "limits" in options else {}
+def _made(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with objects for what a page has as fields."""
+    kinds: dict[str, Any] = {"limits": Limits, "rag": RAGOptions, "memory": MemoryOptions}
+    return options | {name: kinds[name](**options[name]) for name in kinds.keys() & options.keys()}
 
 
 def _typed(text: str) -> list[str]:
@@ -269,7 +293,8 @@ def _at(value: Any, path: str) -> Any:
 def _calls(made: list[Any], events: list[Any]) -> list[str]:
     """The calls of the host, in their order."""
     asked = [event for event in events if event.type == "model_invoked" and event.step_id is None]
-    own = [call for call in made if call.step is None]
+    asked = [event for event in asked if event.node != "knowledge"]
+    own = [call for call in made if call.step is None and call.node != "knowledge"]
     told = [
         f", again: {_shortened(call.messages[-1].text)}" if event.is_reprompt else ""
         for event, call in zip(asked, own, strict=True)
@@ -284,11 +309,12 @@ def _results(made: list[Any], events: list[Any]) -> list[str]:
     for event in sorted(done, key=lambda event: (event.round, event.step_id, event.specialist)):
         step = f"step {event.step_id} {event.specialist}"
         prompts = [call.messages[-1].text for call in made if call.step == event.step_id]
-        told = [prompt for prompt in prompts if not prompt.startswith("<")]
+        told = [prompt for prompt in prompts if not prompt.startswith(("<", "What the team's"))]
         lines += [f"{step}, again: {_shortened(prompt)}" for prompt in told]
         text = event.result.error or event.result.marked_text
         counted = f" ({len(prompts)} calls)" if len(prompts) > 1 else ""
         counted = counted or (f" (attempt {event.attempt})" if event.attempt > 1 else "")
+        counted += f" from {_places(event.result.sources)}" * bool(event.result.sources)
         lines.append(f"{step}, {event.status}{counted}: {_shortened(text)}")
     return lines
 
@@ -319,8 +345,18 @@ def _happened(event: Any) -> list[str]:
         asked = event.question
         lines = [f"asks about the plan: {_shortened(event.reason)}"]
         return lines + asked.details["changes"].splitlines()
+    if event.type == "knowledge_retrieved":
+        who = f"step {event.step_id}" if event.step_id else "the host"
+        lines = [f"{who} is given {_places(event.sources) or 'nothing'}"]
+        for name in ("skipped", "unused", "failed"):
+            lines += [f"{name}: {each}" for each in getattr(event, name)]
+        return lines + [f"error: {event.error}"] * bool(event.error)
     told = _TOLD.get(event.type, lambda _: "")(event)
     return [told] if told else []
+
+
+def _places(sources: Iterable[Any]) -> str:
+    return ", ".join(each.place for each in sources)
 
 
 _TOLD: dict[str, Callable[[Any], str]] = {

@@ -15,6 +15,7 @@ Below each stands what is answered. `REPLAN_TEST_WRITE_SNAPSHOTS=1 make test` wr
 
 import ast
 import asyncio
+import builtins
 import importlib
 import inspect
 import json
@@ -39,7 +40,7 @@ import warm
 from pages import shown
 from replan import open_storage
 from replan.cli.main import app
-from replan.testing import OpenAIServer, Reply, always
+from replan.testing import Hang, OpenAIServer, Reply, always
 
 BLOCK = re.compile(r"^(````?)(\S+)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(````?)\S+\n.*?^\1$|^## ([^\n]*)$", re.MULTILINE | re.DOTALL)
@@ -256,18 +257,29 @@ class Varying:
 
 
 def reply_of(told: Any) -> Any:
-    """A reply of a script, as a page writes it."""
+    """A reply of a script, as a page writes it; `about`: by what the newest message has."""
     match told:
         case list():
             return [reply_of(each) for each in told]
         case {"always": each}:
             return always(reply_of(each))
+        case {"about": replies}:
+            made = {part: reply_of(each) for part, each in replies.items()}
+            return always(lambda messages: next(made[e] for e in made if e in messages[-1].text))
+        case {"raises": _} | {"hangs": _}:
+            return error_of(told["raises"]) if "raises" in told else Hang()
         case {"call": name, **given}:
             said, number = given.pop("said", ""), f"call-{next(_calls)}"
             return Reply(said, [ToolCall(name=name, args=given, id=number)], usage=(10, 1))
         case dict():
-            return Reply(**{"usage": (100, 50), **told})
+            told = Reply(**{"usage": (100, 50), **told})
     return told
+
+
+def error_of(told: str) -> Any:
+    """The error that a page names, `ValueError` or `ValueError: why`."""
+    name, _, why = told.partition(": ")
+    return (vars(builtins) | vars(asyncio))[name](why or "no")
 
 
 def part_of(told: str, part: str) -> str:
