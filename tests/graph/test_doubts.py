@@ -1,13 +1,12 @@
-"""Unsafe steps that were cut off: asked about, failed, or done again, and never in silence."""
+"""Unsafe steps that were cut off, beside what their page shows: ways of work, tools, no storage."""
 
 import asyncio
-from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
 
 from replan import (
@@ -16,15 +15,22 @@ from replan import (
     RunSettings,
     Specialist,
     Team,
-    build_graph,
+    open_runtime,
     run,
-    waiting_for,
 )
 from replan.testing import ScriptedModel, always
-from scripts import COMPLETE, THREAD
-from states import said, state_of
+from run_pages import check_run, names_on
+from scripts import COMPLETE
 
-PLAN = {"plan": "- [ ] 1. Act @actor\n- [ ] 2. Go on @other (after 1)\n- [ ] 3. Apart @other\n"}
+PAGE = Path(__file__).with_name("doubts.md")
+PLAN = {"plan": "- [ ] 1. Act @actor\n"}
+AGAIN = {"1/actor/1": "run again"}
+SLOW = RunSettings(limits=Limits(step_timeout=0.05))
+
+
+@pytest.mark.parametrize("name", names_on(PAGE))
+async def test_what_was_cut_off_comes_to_what_the_page_has(name):
+    await check_run(PAGE, name, ":memory:")
 
 
 class Acts:
@@ -33,197 +39,65 @@ class Acts:
     def __init__(self, hangs=1):
         self.times, self.at_work, self.hangs = 0, asyncio.Event(), hangs
 
-    async def __call__(self, messages):
+    async def __call__(self, _):
         self.times += 1
         if self.times <= self.hangs:
             self.at_work.set()
             await asyncio.Event().wait()
         return f"acted {self.times}"
 
+    async def as_node(self, state):
+        return {"messages": [("ai", await self(state))]}
 
-@pytest.fixture
-def cut_off(storage):
-    """A run whose unsafe step was cancelled in the middle."""
-
-    async def start(acts, *, on_doubt="ask", **actor):
-        way = actor or {"invokable": acts}
-        # Its thread may be at work when the run is cancelled.
-        other = Specialist(
-            name="other", intended_use="Works.", run=lambda context: "worked", effects="pure"
-        )
-        config = Team(
-            host=Host(
-                model=ScriptedModel({"feedback": always("---\nverdict: complete\n---\nThe end.")})
-            ),
-            specialists=[
-                Specialist(name="actor", intended_use="Acts.", **way),
-                other,
-            ],
-            on_doubt=on_doubt,
-        )
-        graph = build_graph(config, storage=storage)
-        running = asyncio.ensure_future(state_of(run(graph, PLAN, config=THREAD, run_id="r")))
-        await asyncio.wait_for(acts.at_work.wait(), 20)
-        acts.at_work.clear()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        return graph
-
-    return start
+    async def cut_off(self, runtime, going):
+        """Stop a run in the middle of the work, without a grace."""
+        going = asyncio.ensure_future(going)
+        await asyncio.wait_for(self.at_work.wait(), 20)
+        self.at_work.clear()
+        await runtime.stop("r", force=True)
+        assert (await going).outcome == "interrupted"
 
 
-async def ledger_of(storage):
-    return [(e.number, e.outcome) for e in await storage.log.ledger("r") if e.step_id == 1]
+def team_of(**way):
+    model = ScriptedModel({"feedback": always(COMPLETE)})
+    return Team(Host(model), [Specialist("actor", "Acts.", **way)])
 
 
-async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_off):
-    acts = Acts()
-    graph = await cut_off(acts)
-    state = (await run(graph, None, config=THREAD)).state
-    (question,) = waiting_for(state)
-    assert (question.kind, question.key) == ("unknown_outcome", "1/actor/1")
-    assert question.details == {"attempt": 1, "task": "Act"}
-    assert question.text == (
-        "Step 1 at @actor was cut off in attempt 1: nobody knows whether it took effect. Answer "
-        '"it is done: RESULT" (what you write becomes its result, and the steps that wait for it '
-        'go on), "fail: REASON" (the step counts as failed, and the steps that need it are not '
-        'done) or "run again" (the work is done again from its beginning, even what may have '
-        "happened already)."
-    )
-    assert state["current_specialist_results"]["3/other"].text == "worked"
-    # To go on without an answer asks the same again, and does nothing.
-    state = (await run(graph, None, config=THREAD)).state
-    assert waiting_for(state) == (question,)
-    assert acts.times == 1
-    assert await ledger_of(storage) == [(1, "cancelled")]
-
-
-@pytest.mark.parametrize(
-    ("answer", "outcome", "text", "ledger"),
-    [
-        ("run again", "completed", "acted 2", [(1, "cancelled"), (2, "done")]),
-        ("It is done: receipt 7", "completed", "receipt 7", [(1, "done")]),
-        ("done", "completed", "Done.", [(1, "done")]),
-        ({"action": "fail", "text": "never arrived"}, "partial", "", [(1, "failed")]),
-    ],
-)
-async def test_what_the_person_says_is_what_came_of_it(
-    storage, cut_off, answer, outcome, text, ledger
-):
-    acts = Acts()
-    graph = await cut_off(acts)
-    await run(graph, None, config=THREAD)
-    state = (await run(graph, await said(graph, answer, THREAD), config=THREAD)).state
-    result = state["current_specialist_results"]["1/actor"]
-    assert (state["outcome"], result.text) == (outcome, text)
-    assert result.error == ("" if text else "never arrived")
-    assert await ledger_of(storage) == ledger
-    assert acts.times == (2 if answer == "run again" else 1)
-
-
-async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_off):
+async def test_a_step_that_is_cut_off_again_is_asked_about_again():
     acts = Acts(hangs=2)
-    graph = await cut_off(acts)
-    await run(graph, None, config=THREAD)
-    running = asyncio.ensure_future(
-        state_of(run(graph, await said(graph, "run again", THREAD), config=THREAD))
-    )
-    await asyncio.wait_for(acts.at_work.wait(), 20)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    state = (await run(graph, None, config=THREAD)).state
-    (question,) = waiting_for(state)
-    assert "in attempt 2" in question.text
-    state = (await run(graph, await said(graph, "run again", THREAD), config=THREAD)).state
-    assert state["current_specialist_results"]["1/actor"].text == "acted 3"
-    assert await ledger_of(storage) == [(1, "cancelled"), (2, "cancelled"), (3, "done")]
-
-
-async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(storage, cut_off):
-    acts = Acts()
-    graph = await cut_off(acts, on_doubt="fail")
-    state = (await run(graph, None, config=THREAD)).state
-    result = state["current_specialist_results"]["1/actor"]
-    assert "Step 1 at @actor was cut off in attempt 1" in result.error
-    assert "2/other" not in state["current_specialist_results"]
-    assert state["outcome"] == "partial"
-    assert acts.times == 1
-    (entry,) = [e for e in await storage.log.ledger("r") if e.step_id == 1]
-    assert entry.outcome == "failed"
-    assert entry.started_at < entry.ended_at <= datetime.now(UTC)
+    async with open_runtime(team_of(invokable=acts), storage=":memory:") as runtime:
+        await acts.cut_off(runtime, runtime.run(PLAN, run_id="r"))
+        await runtime.resume("r")
+        await acts.cut_off(runtime, await runtime.answer("r", AGAIN))
+        (question,) = (await runtime.resume("r")).pending_questions
+        assert "in attempt 2" in question.text
+        result = await (await runtime.answer("r", {question.key: "run again"}))
+        ends = [each.outcome for each in (await runtime.get("r")).attempts]
+    assert (result.results[1].text, ends) == ("acted 3", ["cancelled", "cancelled", "done"])
 
 
 @pytest.mark.parametrize("way", ["run", "runnable", "graph"])
-async def test_work_that_declares_nothing_is_asked_about(cut_off, way):
+async def test_work_that_declares_nothing_is_asked_about(way):
     acts = Acts()
-
-    async def act(state):
-        return {"messages": [("ai", await acts(()))]}
-
-    inner = StateGraph(MessagesState).add_node("act", act).set_entry_point("act")
+    inner = StateGraph(MessagesState).add_node("act", acts.as_node).set_entry_point("act")
     ways = {
         "run": {"run": acts},
         "runnable": {"invokable": RunnableLambda(acts)},
         "graph": {"invokable": inner.compile()},
     }
-    graph = await cut_off(acts, **ways[way])
-    state = (await run(graph, None, config=THREAD)).state
-    (question,) = waiting_for(state)
-    assert question.kind == "unknown_outcome"
-    assert acts.times == 1
-
-
-def slow_team(acts, *, saver=None, **actor):
-    model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nThe end.")})
-    config = Team(
-        host=Host(model=model),
-        specialists=[
-            Specialist(name="actor", intended_use="Acts.", run=acts, **actor),
-            Specialist(name="other", intended_use="Works.", run=lambda context: "worked"),
-        ],
-        limits=Limits(step_timeout=0.05),
-    )
-    return build_graph(config, checkpointer=saver)
-
-
-async def test_a_time_out_of_work_that_declares_nothing_is_asked_about():
-    acts = Acts()
-    graph = slow_team(acts, saver=InMemorySaver())
-    state = (await run(graph, PLAN, config=THREAD)).state
-    (question,) = waiting_for(state)
-    assert "was cut off in attempt 1 (StepTimeoutError: no answer within 0.05 s)" in question.text
-    assert state["current_specialist_results"]["3/other"].text == "worked"
-    state = (await run(graph, await said(graph, "run again", THREAD), config=THREAD)).state
-    assert state["outcome"] == "completed"
-    assert state["current_specialist_results"]["1/actor"].text == "acted 2"
+    async with open_runtime(team_of(**ways[way]), storage=":memory:") as runtime:
+        await acts.cut_off(runtime, runtime.run(PLAN, run_id="r"))
+        (question,) = (await runtime.resume("r")).pending_questions
+    assert (question.kind, acts.times) == ("unknown_outcome", 1)
 
 
 async def test_without_a_checkpointer_a_time_out_fails_the_step_and_says_what_to_declare():
     acts = Acts()
-    state = (await run(slow_team(acts), PLAN)).state
+    state = (await run(team_of(run=acts), PLAN, settings=SLOW)).state
     error = state["current_specialist_results"]["1/actor"].error
     assert "no answer within 0.05 s" in error
     assert "effects='pure' for @actor" in error
-    assert (state["outcome"], acts.times) == ("partial", 1)
-
-
-async def test_a_time_out_of_pure_work_is_tried_again():
-    acts = Acts()
-    state = (await run(slow_team(acts, effects="pure"), PLAN)).state
-    assert state["current_specialist_results"]["1/actor"].text == "acted 2"
-
-
-async def test_where_no_more_questions_may_be_asked_the_step_fails(storage, cut_off):
-    acts = Acts()
-    graph = await cut_off(acts)
-    few = RunSettings(limits=Limits(max_questions=0))
-    state = (await run(graph, None, config=THREAD, settings=few)).state
-    assert "Step 1 at @actor was cut off in attempt 1" in (
-        state["current_specialist_results"]["1/actor"].error
-    )
-    assert acts.times == 1
+    assert (state["outcome"], acts.times) == ("failed", 1)
 
 
 @pytest.mark.parametrize("bound", ["idle_timeout", "step_timeout"])

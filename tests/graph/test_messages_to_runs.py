@@ -2,13 +2,15 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pytest
 
-from replan import Host, InputError, Limits, RunSettings, Specialist, Team, open_runtime
+from replan import Host, InputError, RunSettings, Specialist, Team, open_runtime
 from replan.log.rows import Request
 from replan.state.questions import fingerprint_of
 from replan.testing import ScriptedModel, always
+from run_pages import check_run, names_on
 from scripts import END
 
 pytestmark = pytest.mark.one_store
@@ -26,6 +28,13 @@ update: 2023 was wanted, too.
 - [ ] 3. Read 2023 @a
 """
 ASKED = "Also compare 2023."
+PAGE = Path(__file__).with_name("messages.md")
+
+
+@pytest.mark.parametrize("name", names_on(PAGE))
+@pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
+async def test_a_message_comes_to_what_the_page_has(where, name):
+    await check_run(PAGE, name, where)
 
 
 class Reader:
@@ -59,24 +68,19 @@ async def steered(runtime):
     return [(e.kind, e.status, e.by, e.text, e.waiting_for) for e in events]
 
 
-async def test_the_host_revises_the_plan_for_a_message_once_the_steps_at_work_end(where):
+async def test_a_message_is_data_for_the_host_and_belongs_to_the_request_from_then_on():
     reader = Reader()
-    async with open_runtime(reader.team(REVISED), storage=where) as runtime:
+    async with open_runtime(reader.team(REVISED), storage=":memory:") as runtime:
         run = await reader.begun(runtime)
-        assert await run.send_message(ASKED, by="eva") == (1,)
+        with pytest.raises(InputError, match="The message cannot be kept"):
+            await run.send_message("\0")
+        await run.send_message(ASKED, by="eva")
         reader.leave.set()
-        result = await run
-        assert (result.outcome, result.plan.version) == ("completed", 2)
-        assert reader.did == ["Read 2022", "Read 2023", "Compare"]
-        assert await steered(runtime) == [
-            ("message", "waits", "eva", ASKED, (1,)),
-            ("message", "taken", "eva", ASKED, ()),
-        ]
+        await run
     system, data = reader.prompts()[0]
     assert f"<said>\n{ASKED}\n</said>" in data.text
     assert ASKED not in system.text
     assert "marked as `said`" in system.text
-    # It belongs to the request from then on.
     system, data = reader.prompts()[1]
     assert ASKED in data.text
     assert "said`" not in system.text
@@ -106,37 +110,6 @@ class Judge:
         return END
 
 
-async def test_a_message_that_comes_while_the_host_judges_is_judged_once_more(where):
-    reader, judge = Reader(), Judge()
-    reader.leave.set()
-    async with open_runtime(reader.team(judge, REVISED), storage=where) as runtime:
-        run = await reader.begun(runtime)
-        await judge.asked.wait()
-        assert await run.send_message(ASKED) == ()
-        judge.leave.set()
-        result = await run
-        assert (result.outcome, result.plan.version, result.warnings) == ("completed", 2, ())
-        assert [status for _, status, *_ in await steered(runtime)] == ["waits", "taken"]
-        kinds = [e.type async for e in runtime.events("r")]
-        assert kinds.count("task_completed") == 1
-    assert reader.did == ["Read 2022", "Compare", "Read 2023"]
-    assert ["<said>" in prompt[-1].text for prompt in reader.prompts()] == [False, True, False]
-
-
-async def test_an_edit_that_comes_while_the_host_judges_is_merged(where):
-    reader, judge = Reader(), Judge()
-    reader.leave.set()
-    async with open_runtime(reader.team(judge), storage=where) as runtime:
-        run = await reader.begun(runtime)
-        await judge.asked.wait()
-        text = (await run.report()).plan.content + "- [ ] 3. Read 2023 @a\n"
-        assert await run.edit_plan(text, version=1) == ()
-        judge.leave.set()
-        result = await run
-    assert (result.outcome, result.plan.version) == ("completed", 2)
-    assert reader.did == ["Read 2022", "Compare", "Read 2023"]
-
-
 async def test_a_message_that_comes_too_late_is_told_and_the_run_warns(where):
     reader, answering = Reader(), Judge()
     reader.leave.set()
@@ -154,38 +127,6 @@ async def test_a_message_that_comes_too_late_is_told_and_the_run_warns(where):
         assert await runtime.storage.log.requests(["r"]) == []
     (warning,) = result.warnings
     assert "The message by eva was refused: The run ended before" in warning
-
-
-async def test_a_message_that_the_host_cannot_judge_is_told(where):
-    reader = Reader()
-    broken = ConnectionError("no host")
-    async with open_runtime(reader.team(broken, broken, broken), storage=where) as runtime:
-        run = await reader.begun(runtime)
-        await run.send_message(ASKED, by="eva")
-        reader.leave.set()
-        result = await run
-        assert [status for _, status, *_ in await steered(runtime)] == ["waits", "refused"]
-        assert reader.did == ["Read 2022", "Compare"]
-    assert any("The message of eva was not considered" in each for each in result.warnings)
-
-
-@pytest.mark.parametrize(
-    ("text", "settings", "why"),
-    [
-        (" ", RunSettings(), "The message is empty"),
-        ("\0", RunSettings(), "The message cannot be kept"),
-        (ASKED, RunSettings(allow_dynamic_update=False), "must not revise the plan"),
-    ],
-)
-async def test_a_message_that_would_change_nothing_is_refused(text, settings, why):
-    reader = Reader()
-    async with open_runtime(reader.team(), storage=":memory:") as runtime:
-        run = await reader.begun(runtime, settings=settings)
-        with pytest.raises(InputError, match=why):
-            await run.send_message(text)
-        reader.leave.set()
-        assert (await run).outcome == "completed"
-        assert await steered(runtime) == []
 
 
 async def test_a_team_without_a_host_takes_no_messages():
@@ -222,31 +163,6 @@ async def test_a_message_that_its_run_refused_is_told_why_when_it_comes_again(wh
         reader.leave.set()
         await runtime.wait("r")
         assert [status for _, status, *_ in await steered(runtime)] == ["refused"]
-
-
-async def test_in_the_last_round_a_message_is_judged_with_the_answer(where):
-    reader = Reader()
-    settings = RunSettings(limits=Limits(max_rounds=1))
-    async with open_runtime(reader.team(), storage=where) as runtime:
-        run = await reader.begun(runtime, settings=settings)
-        await run.send_message(ASKED)
-        reader.leave.set()
-        result = await run
-        assert (result.outcome, reader.did) == ("completed", ["Read 2022", "Compare"])
-        assert [status for _, status, *_ in await steered(runtime)] == ["waits", "taken"]
-
-
-async def test_a_message_to_a_run_that_rests_is_heard_when_it_goes_on(where):
-    reader = Reader()
-    async with open_runtime(reader.team(REVISED), storage=where, grace=0) as runtime:
-        run = await reader.begun(runtime)
-        await run.stop()
-        assert (await run).outcome == "interrupted"
-        assert await run.send_message(ASKED, by="eva") == ()
-        reader.leave.set()
-        result = await runtime.resume("r")
-        assert (result.outcome, result.plan.version) == ("completed", 2)
-        assert await runtime.storage.log.requests(["r"]) == []
 
 
 def test_code_that_is_not_asynchronous_steers_a_run(tmp_path):
