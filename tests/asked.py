@@ -2,16 +2,18 @@
 
 A page is as `transcripts.py` says. `$ ask TEXT` asks a team, whose host and chat specialists follow
 the `replies` of the session; a `plan.md` of the session goes with it, or another file, `< FILE`. A
-`team` block has options of the team (`host`: those of its host, `settings`: those of the run) and
-`members`: their cards, for specialists that are functions, and for a chat model `chat: true`. What
-a function does is its task, but for what `does` has for a step, by its number (`1`, `1/name`) or
-its text: a text, or what `_done` knows; of a list, the first entry at first. `knowledge` is what
-each search finds: chunks, or what it `returns` or `raises`, or `hangs`. Further commands:
+`team` block is as `asked_teams.py` says; it has `settings`, too, those of the run, and `storage`:
+whether it has one. Further commands:
 
     $ answer TEXT           answers what is asked; also YAML, and what a file of the session has
     $ resume TEXT           the same as LangGraph's own resumption, which names nothing
     $ ask TEXT with {...}   asks with answers that are handed in
     $ go on                 calls the graph again without a word
+    $ ask TEXT until NODE 2 stops before a node, the second time that it comes to it; so `go on`
+    $ back to NODE 2        to where it stood then, from where it is edited and goes on
+    $ edit 1/name TEXT      writes another result into the state, as people do in Studio
+    $ edit OLD -> NEW       so with other words of the plan, or `edit FILE` with another plan
+    $ again OLD -> NEW      asks with the document that it came to, edited
     $ shown NAME NAME       what the interrupt shows of what is asked
     $ prompt NODE 2 | grep  a part of what the second call of a node was told
     $ state NAME NAME       what the state has, and `document` that of its plan
@@ -20,42 +22,33 @@ Below an `ask` and an `answer` stand the calls of the host (with what it was tol
 again), the results of steps, and what else happened.
 """
 
-import asyncio
 import json
 import re
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 import yaml
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, interrupt
+from langgraph.errors import InvalidUpdateError
+from langgraph.types import Command
 
+from asked_teams import made, team_of
 from replan import (
-    Budget,
-    Host,
     InputError,
-    Limits,
-    MemoryOptions,
-    Price,
-    RAGOptions,
     RunSettings,
-    Specialist,
-    SpecialistResult,
-    Team,
-    ask_user,
     build_graph,
+    open_storage,
     stream,
 )
+from replan.plan import parse_plan_from_markdown
 from scripts import THREAD
 from states import said
-from transcripts import BLOCK, error_of, part_of, reply_of
+from transcripts import BLOCK, part_of, reply_of
 from two_ways import calls_of
 
 COMPLAINT = 200
-_DEFAULT = {"payer": {"intended_use": "Pays invoices."}}
-_CHAT = {"researcher": "Finds facts.", "analyst": "Compares things."}
 _CREATED = re.compile(r', "created_at": "[^"]*"')
 _YAML, _WORDS = "{[0123456789'", ("true", "null")
 
@@ -75,42 +68,34 @@ class Asked:
         commands = [line for _, kind, text in found if kind == "console" for line in _typed(text)]
         self._is_kept = len(commands) > 1
         settings = self.options.pop("settings", {})
-        self._settings = RunSettings(**_made(settings)) if settings else None
-        self._config: Any = THREAD if self._is_kept else None
+        self._settings = RunSettings(**made(settings)) if settings else None
+        self._is_stored = self.options.pop("storage", False)
+        self._config: Any = THREAD if self._is_kept or self._is_stored else None
+        self._at: Any = None
 
     async def carry_out(self, section: str, model: Any) -> str:
         """The session with what becomes of it now."""
-        self._model, self._graph = model, self._built(model)
-        parts, end = [], 0
-        for block in BLOCK.finditer(section):
-            fence, kind, text = block.groups()
-            if kind == "console":
-                told = [
-                    line for typed in _typed(text) for line in [typed, *await self._told(typed)]
-                ]
-                text = "".join(f"{line}\n" for line in told)
-            parts += [section[end : block.start()], f"{fence}{kind}\n{text}{fence}"]
-            end = block.end()
+        async with AsyncExitStack() as opened:
+            storage = None
+            if self._is_stored:
+                storage = await opened.enter_async_context(open_storage(":memory:"))
+            self._model, self._graph = model, self._built(model, storage)
+            parts, end = [], 0
+            for block in BLOCK.finditer(section):
+                fence, kind, text = block.groups()
+                if kind == "console":
+                    told = [
+                        line for typed in _typed(text) for line in [typed, *await self._told(typed)]
+                    ]
+                    text = "".join(f"{line}\n" for line in told)
+                parts += [section[end : block.start()], f"{fence}{kind}\n{text}{fence}"]
+                end = block.end()
         return "".join([*parts, section[end:]])
 
-    def _built(self, model: Any) -> Any:
-        options = dict(self.options)
-        chat = getattr(model, "chat", model)
-        members = options.pop("members", _DEFAULT)
-        does, times = options.pop("does", {}), Counter[Any]()
-        if members == _DEFAULT:
-            members = members | {
-                name: {"intended_use": use, "chat": True} for name, use in _CHAT.items()
-            }
-        team = [
-            _member(name, dict(card), _working(name, does, times), chat)
-            for name, card in members.items()
-        ]
-        host = Host(chat, **options.pop("host", {}))
-        prices = {name: Price(**price) for name, price in options.pop("prices", {}).items()}
-        found = options.pop("knowledge", None)
-        knowledge = None if found is None else _Found(found)
-        config = Team(host, team, prices=prices, knowledge=knowledge, **_made(options))
+    def _built(self, model: Any, storage: Any) -> Any:
+        config = team_of(self.options, getattr(model, "chat", model))
+        if storage:
+            return build_graph(config, storage=storage)
         return build_graph(config, checkpointer=InMemorySaver() if self._is_kept else None)
 
     async def _told(self, typed: str) -> list[str]:
@@ -119,8 +104,11 @@ class Asked:
         word, _, text = command.partition(" ")
         if word in ("prompt", "shown", "state"):
             told = await self._looked(word, text.split())
+        elif word in ("edit", "back"):
+            told = await (self._edited(text) if word == "edit" else self._back(*text.split()[1:]))
         else:
-            told = await self._followed(await self._given(word, text))
+            text, _, until = text.partition(" until ")
+            told = await self._followed(await self._given(word, text), *until.split())
         for part in parts:
             told = part_of("".join(f"{line}\n" for line in told), part).splitlines()
         return told
@@ -134,7 +122,37 @@ class Asked:
                 return await said(self._graph, self._meant(text), THREAD)
             case "resume":
                 return Command(resume=self._meant(text))
+            case "again":
+                plan = (await self._graph.aget_state(THREAD)).values["current_plan"]
+                return {"plan": _changed(plan.content, text)}
         return None
+
+    async def _back(self, node: str, number: str = "1") -> list[str]:
+        stood = [each async for each in self._graph.aget_state_history(THREAD)][::-1]
+        self._at = [each.config for each in stood if each.next == (node,)][int(number) - 1]
+        return []
+
+    async def _edited(self, text: str) -> list[str]:
+        config = self._at or THREAD
+        state = await self._graph.aget_state(config)
+        key, _, words = text.partition(" ")
+        if text in self.files:
+            edit = {"current_plan": parse_plan_from_markdown(self.files[text])}
+        elif " -> " in text:
+            content = _changed(state.values["current_plan"].content, text)
+            edit = {"current_plan": {"content": content}}
+        else:
+            result = state.values["current_specialist_results"][key]
+            new = result.replace(result=AIMessage(words))
+            edit = {"current_specialist_results": {key: new}}
+        # What is over goes on with another plan as if that were new.
+        node = "plan_creation" if text in self.files and not state.next else None
+        try:
+            edited = await self._graph.aupdate_state(config, edit, as_node=node)
+        except InvalidUpdateError as refused:
+            return [f"refused: {_shortened(str(refused))}"]
+        self._at = edited if self._at else None
+        return []
 
     async def _looked(self, word: str, names: list[str]) -> list[str]:
         if word == "prompt":
@@ -164,12 +182,25 @@ class Asked:
         messages = calls[int(number) - 1].messages
         return [line for message in messages for line in message.text.splitlines() if line.strip()]
 
-    async def _followed(self, given: Any) -> list[str]:
+    async def _events(self, given: Any, node: str = "", times: str = "1") -> list[Any]:
+        if not (node or self._at):
+            followed = stream(self._graph, given, config=self._config, settings=self._settings)
+            return [event async for event in followed]
+        events, options = [], {"stream_mode": "custom", "context": self._settings}
+        for _ in range(int(times)):
+            before = [node] if node else None
+            going = self._graph.astream(
+                given, self._at or THREAD, interrupt_before=before, **options
+            )
+            events += [event async for event in going]
+            given = self._at = None
+        return events
+
+    async def _followed(self, given: Any, *until: str) -> list[str]:
         """What becomes of something that the graph is given."""
         before = len(calls_of(self._model))
-        followed = stream(self._graph, given, config=self._config, settings=self._settings)
         try:
-            events = [event async for event in followed]
+            events = await self._events(given, *until)
         except InputError as refused:
             return [f"refused: {refused}"]
         made = calls_of(self._model)[before:]
@@ -185,85 +216,12 @@ class Asked:
         ]
 
 
-def _working(
-    name: str, does: dict[Any, Any], times: Counter[Any]
-) -> Callable[[Any], Awaitable[Any]]:
-    """A function that does what a page has for a step, or else its task."""
-
-    async def work(context: Any) -> Any:
-        step, task = context.plan_step.id, context.task_description
-        keys = [f"{step}/{name}", step, task]
-        key = next((each for each in keys if each in does), task)
-        done = does.get(key, f"{task} is done")
-        times[key] += 1
-        if isinstance(done, list):
-            done = done[min(times[key], len(done)) - 1]
-        if done == "what it knows":
-            return context.knowledge_context
-        inputs = "; ".join(f"{number}: {text}" for number, text in context.inputs.items())
-        return await _done(done, f" ({inputs})" if inputs else "")
-
-    return work
-
-
-async def _done(does: Any, inputs: str) -> Any:
-    match does:
-        case {"asks": _} | {"interrupts": _}:
-            return f"heard {_heard(**does)}{inputs}"
-        case {"raises": error}:
-            raise error_of(error)
-        case "hangs":
-            await asyncio.Event().wait()
-        case dict():
-            return _result(does, inputs)
-    return f"{does}{inputs}"
-
-
-class _Found:
-    """A retriever that finds what a page has."""
-
-    def __init__(self, found: Any) -> None:
-        self._found = found
-
-    async def search(self, _: Any) -> Any:
-        match self._found:
-            case list(chunks):
-                return {"chunks": chunks}
-            case {"returns": value}:
-                return value
-            case other:
-                return await _done(other, "")
-
-
-def _heard(asks: str | list[str] = "", interrupts: str = "", choices: Any = None) -> str:
-    """What a person answers; of a list, one question after the other is asked."""
-    if interrupts:
-        return str(interrupt(interrupts))
-    asked = asks if isinstance(asks, list) else [asks]
-    return " and ".join(str(ask_user(each, choices)) for each in asked)
-
-
-def _result(does: dict[str, Any], inputs: str) -> SpecialistResult:
-    match does:
-        case {"fails": error}:
-            return SpecialistResult(status="failed", error=error, retry=does.get("retry", False))
-        case {"half": text}:
-            return SpecialistResult(status="partial", result=AIMessage(f"{text}{inputs}"))
-    text = does["wants a revision"]
-    result = None if text is None else AIMessage(f"{text}{inputs}")
-    return SpecialistResult(result=result, replan_needed=True)
-
-
-def _member(name: str, card: dict[str, Any], work: Any, chat: Any) -> Specialist:
-    way: dict[str, Any] = {"chat_model": chat} if card.pop("chat", False) else {"run": work}
-    way |= {"limits": Budget(**card.pop("limits"))} if "limits" in card else {}
-    return Specialist(name, **way | _made(card))
-
-
-def _made(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with objects for what a page has as fields."""
-    kinds: dict[str, Any] = {"limits": Limits, "rag": RAGOptions, "memory": MemoryOptions}
-    return options | {name: kinds[name](**options[name]) for name in kinds.keys() & options.keys()}
+def _changed(text: str, changes: str) -> str:
+    for change in filter(None, changes.split("; ")):
+        old, _, new = change.partition(" -> ")
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
 
 
 def _typed(text: str) -> list[str]:
@@ -365,6 +323,7 @@ _TOLD: dict[str, Callable[[Any], str]] = {
         f"limit {event.limit}, {event.value}" + f" of {event.scope}" * (event.scope != "run")
     ),
     "step_deferred": lambda event: f"step {event.step_id} waits for {[*event.waiting_for]}",
+    "steps_invalidated": lambda event: f"done again: {', '.join(map(str, event.reruns))}",
     "plan_updated": lambda event: (
         f"changed by {event.by}: {_CREATED.sub('', json.dumps(event.changes))}"
         * bool(event.changes)
