@@ -13,7 +13,7 @@ whether it has one. Further commands:
     $ back to NODE 2        to where it stood then, from where it is edited and goes on
     $ edit 1/name TEXT      writes another result into the state, as people do in Studio
     $ edit OLD -> NEW       so with other words of the plan, or `edit FILE` with another plan
-    $ again OLD -> NEW      asks with the document that it came to, edited
+    $ again OLD -> NEW      asks with the document that it came to, edited (`\\n`: a new line)
     $ shown NAME NAME       what the interrupt shows of what is asked
     $ prompt NODE 2 | grep  a part of what the second call of a node was told
     $ state NAME NAME       what the state has, and `document` that of its plan
@@ -220,7 +220,7 @@ def _changed(text: str, changes: str) -> str:
     for change in filter(None, changes.split("; ")):
         old, _, new = change.partition(" -> ")
         assert old in text, old
-        text = text.replace(old, new)
+        text = text.replace(old, new.replace("\\n", "\n"))
     return text
 
 
