@@ -251,8 +251,9 @@ def _at(value: Any, path: str) -> Any:
 def _calls(made: list[Any], events: list[Any]) -> list[str]:
     """The calls of the host, in their order."""
     asked = [event for event in events if event.type == "model_invoked" and event.step_id is None]
-    asked = [event for event in asked if event.node != "knowledge"]
-    own = [call for call in made if call.step is None and call.node != "knowledge"]
+    beside = ("knowledge", "memory_summary")
+    asked = [event for event in asked if event.node not in beside]
+    own = [call for call in made if call.step is None and call.node not in beside]
     told = [
         f", again: {_shortened(call.messages[-1].text)}" if event.is_reprompt else ""
         for event, call in zip(asked, own, strict=True)
@@ -283,8 +284,8 @@ def _end(events: list[Any]) -> list[str]:
     written = plans[-1].content.splitlines() if plans else ()
     steps = [line for line in written if line.lstrip().startswith("- [")]
     lines += [f"{line} (version {plans[-1].version})" for line in steps]
-    last = events[-1]
-    if last.type != "task_completed":
+    last = next((event for event in events if event.type == "task_completed"), None)
+    if last is None:
         return lines
     rounds = f" after {last.round} rounds" if last.round > 1 else ""
     lines.append(f"{last.outcome}{rounds}: {_shortened(last.answer.text)}")
@@ -292,7 +293,12 @@ def _end(events: list[Any]) -> list[str]:
     streamed = "".join(event.text for event in events[reset:] if event.type == "answer_token")
     if streamed != last.answer.text:
         lines.append(f"streamed: {_shortened(streamed)}".strip())
-    return lines + [f"warning: {each}" for each in last.warnings]
+    lines += [f"warning: {each}" for each in last.warnings]
+    return lines + [
+        f"then a summary of {event.covered} messages: {event.error}".rstrip(": ")
+        for event in events
+        if event.type == "memory_summary"
+    ]
 
 
 def _happened(event: Any) -> list[str]:
@@ -323,6 +329,10 @@ _TOLD: dict[str, Callable[[Any], str]] = {
         f"limit {event.limit}, {event.value}" + f" of {event.scope}" * (event.scope != "run")
     ),
     "step_deferred": lambda event: f"step {event.step_id} waits for {[*event.waiting_for]}",
+    "memory_applied": lambda event: (
+        f"{f'step {event.step_id}' if event.step_id else 'the host'} sees {event.visible} messages,"
+        f" {event.summarised} summarised, {event.omitted} left out"
+    ),
     "steps_invalidated": lambda event: f"done again: {', '.join(map(str, event.reruns))}",
     "plan_updated": lambda event: (
         f"changed by {event.by}: {_CREATED.sub('', json.dumps(event.changes))}"

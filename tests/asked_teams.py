@@ -4,8 +4,9 @@ A `team` block has options of the team (`host`: those of its host) and `members`
 specialists that are functions, and for a chat model `chat: true`. What a function does is its task,
 but for what `does` has for a step, by its number (`1`, `1/name`) or its text: a text, or what
 `_done` knows; of a list, the first entry at first. `its key` counts the keys by which services know
-work again. `what it knows` is what it is given of the `knowledge`. That is what each search finds:
-chunks, or what it `returns` or `raises`, or `hangs`.
+work again, `what it sees` the messages of the conversation. `what it knows` is what it is given of
+the `knowledge`. That is what each search finds: chunks, or what it `returns` or `raises`, or
+`hangs`.
 """
 
 import asyncio
@@ -82,6 +83,8 @@ def _working(
             done = done[min(times[key], len(done)) - 1]
         if done == "what it knows":
             return context.knowledge_context
+        if done == "what it sees":
+            return f"{len(context.messages)} messages"
         if done == "its key":
             done = f"key {known}"
         inputs = "; ".join(f"{number}: {text}" for number, text in context.inputs.items())

@@ -9,7 +9,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from replan import (
     Host,
     InputError,
-    Limits,
     MemoryOptions,
     ModelCallError,
     RunSettings,
@@ -68,33 +67,6 @@ async def test_with_nothing_configured_a_long_conversation_takes_the_calls_and_t
     assert used[0] == used[1]
 
 
-async def test_what_is_left_out_of_a_window_is_told_only_if_something_is():
-    with ScriptedModel({"think": always(SIMPLE)}) as model:
-        graph = graph_of(model, MemoryOptions(history_limit=3))
-        await talked(graph, range(1))
-        assert "memory_applied" not in [event.type for event in await events_of(graph)]
-        (told,) = [e for e in await events_of(graph) if e.type == "memory_applied"]
-    assert (told.node, told.mode, told.visible, told.omitted) == ("think", "window", 3, 2)
-
-
-async def test_a_summary_is_written_after_the_answer_and_charged_to_the_run():
-    with ScriptedModel({"think": always(SIMPLE), "memory_summary": TALK}) as model:
-        graph = graph_of(model)
-        await talked(graph, range(1))
-        events = await events_of(graph)
-        types = [event.type for event in events]
-        assert types[types.index("task_completed") :] == ["task_completed", "memory_summary"]
-        state = (await graph.aget_state(THREAD)).values
-    told = events[-1]
-    assert (told.covered, told.calls, told.error) == (2, 1, "")
-    assert state["memory_summary"].text == TALK
-    used = state["usage"].by["memory_summary"]
-    assert (used.input_tokens, used.output_tokens) == (told.input_tokens, told.output_tokens)
-    assert state["usage"].calls == events[-2].usage.calls + 1
-    assert model.calls[-1].node == "memory_summary"
-    assert state["outcome"] == "answered"
-
-
 async def test_a_reader_who_leaves_after_the_answer_pays_for_no_summary():
     with ScriptedModel({"think": always(SIMPLE)}) as model:
         graph = graph_of(model)
@@ -138,36 +110,6 @@ async def test_a_summary_that_fails_changes_nothing_and_is_tried_again(reply):
         assert after.last_covered_id == seen[after.covered - 1]
 
 
-async def test_a_summary_never_takes_what_is_kept_back_for_an_answer():
-    settings = RunSettings(limits=Limits(max_model_calls=2))
-    with ScriptedModel({"think": always(SIMPLE)}) as model:
-        graph = graph_of(model, limits=Limits(max_model_calls=2))
-        await talked(graph, range(1))
-        # One call is left, and it is the one that is kept back.
-        events = [e async for e in stream(graph, "more", settings=settings, config=THREAD)]
-    assert [call.node for call in model.calls] == ["think", "think"]
-    assert "max_model_calls=2" in events[-1].error
-    assert events[-2].outcome == "answered"
-
-
-async def test_what_a_run_used_before_its_answer_counts_for_its_summary():
-    with ScriptedModel({"think": always(SIMPLE), "memory_summary": [TALK]}) as model:
-        graph = graph_of(model, limits=Limits(max_model_calls=3))
-        await talked(graph, range(2))
-        assert (await graph.aget_state(THREAD)).values["usage"].calls == 2
-
-
-async def test_a_summary_is_no_longer_than_it_may_be():
-    memory = SMALL.replace(summary_max_tokens=10)
-    with ScriptedModel({"think": always(SIMPLE), "memory_summary": "word " * 100}) as model:
-        graph = graph_of(model, memory)
-        await talked(graph, range(2))
-        text = (await read_summary(graph, THREAD)).text
-    assert len(text) <= 40
-    assert text.endswith(" w…")
-    assert "at most 10 tokens" in model.calls[-1].messages[0].text
-
-
 async def test_another_model_may_write_the_summaries():
     class Models:
         def chat_model(self, name):
@@ -183,34 +125,6 @@ async def test_another_model_may_write_the_summaries():
         graph = build_graph(team, checkpointer=InMemorySaver(), models=Models())
         await talked(graph, range(2))
     assert len(cheap.calls) == 1
-
-
-async def test_a_specialist_may_see_less_or_more_than_the_host():
-    seen = {}
-
-    def noting(name):
-        def work(context):
-            seen[name] = [message.text for message in context.messages]
-            return "Found."
-
-        return work
-
-    plan = "- [ ] 1. One @less\n- [ ] 2. Two @more\n- [ ] 3. Three @same\n"
-    members = {"less": {"history_limit": 1}, "more": {"mode": "full"}, "same": {}}
-    script = {"think": [*[SIMPLE] * 6, COMPLEX + plan], "feedback": DONE}
-    with ScriptedModel(script) as model:
-        team = [
-            Specialist(name, "Works.", run=noting(name), memory=MemoryOptions(**memory))
-            for name, memory in members.items()
-        ]
-        graph = build_graph(Team(model, team), checkpointer=InMemorySaver())
-        await talked(graph, range(6))
-        events = await events_of(graph, "all of it")
-    assert seen["less"] == ["all of it"]
-    assert len(seen["more"]) == 13
-    assert len(seen["same"]) == 9
-    told = {e.specialist: (e.step_id, e.omitted) for e in events if e.type == "memory_applied"}
-    assert told == {"": (None, 4), "less": (1, 12)}
 
 
 WITH_OPTIONS = """\
