@@ -200,6 +200,27 @@ async def test_an_edit_that_comes_when_the_run_has_just_ended_is_told(where, mon
         assert await runtime.storage.log.requests(["r"]) == []
 
 
+async def test_an_edit_that_was_merged_before_its_author_hears_of_it_is_not_refused(
+    where, monkeypatch
+):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        add = runtime.storage.log.add_request
+
+        async def added(request, **options):
+            stored = await add(request, **options)
+            await anext(each async for each in run.events() if each.type == "run_steered")
+            desk.leave[1].set()
+            await run
+            return stored
+
+        monkeypatch.setattr(runtime.storage.log, "add_request", added)
+        await edited(run, desk, lambda text: text.replace("Send", "Burn"))
+        assert [each[1] for each in await steered(runtime, "r")] == ["waits", "taken"]
+    assert "3 Burn" in desk.did
+
+
 async def test_what_was_refused_just_before_a_kill_is_told_once(where, monkeypatch):
     """The process was killed between the word about the request and the mark on its row."""
     desk = Desk(held={1})

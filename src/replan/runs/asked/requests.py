@@ -275,8 +275,13 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
 
 
 async def refuse_if_over(request: Request, report: RunReport, log: RunLog, at: datetime) -> None:
-    """Refuse a request that came when the run had ended, and that nobody will take."""
+    """Refuse a request that came when the run had ended, and that nobody will take.
+
+    A run that took it may be over before its author looks.
+    """
     if report.is_over and not report.is_held:
         newest_round = report.events[-1].round if report.events else 0
         await _refuse_missed([request], newest_round, log, at)
-        raise InputError(TOO_LATE)
+        outcome = (await outcomes_of([request], log))[request.name]
+        if outcome.status == "refused":
+            raise InputError(outcome.reason)
