@@ -29,7 +29,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from html import unescape
 from pathlib import Path
@@ -118,7 +118,7 @@ class Exchanges:
                 return _answer(self.last, parts)
             case "prompt":
                 told = "\n".join(each.text for each in self.model.calls[-1].messages)
-                return _parts(told.splitlines(), parts)
+                return _parts(told.splitlines(), parts, {})
             case _:
                 return await self._requested(command, parts)
         return []
@@ -204,13 +204,17 @@ def _answer(answer: httpx.Response, parts: list[str]) -> list[str]:
             check_events(data)
         found: list[Any] = [json.loads(each) for each in data if each != "[DONE]"]
     elif kind.endswith("json"):
-        found = [{**dict(answer.headers), **answer.json()}]
+        found = [answer.json()]
     else:
-        found = [line.strip() for line in lines if line.strip()] or [dict(answer.headers)]
+        found = [line.strip() for line in lines if line.strip()] or [{}]
     if kind == "application/problem+json":
         problem, *fixes = _problem(found[0])
-        return [f"{answer.status_code} {problem}", *fixes, *(_parts(found, parts) if parts else [])]
-    told = _parts(found, parts) if parts else []
+        return [
+            f"{answer.status_code} {problem}",
+            *fixes,
+            *(_parts(found, parts, answer.headers) if parts else []),
+        ]
+    told = _parts(found, parts, answer.headers) if parts else []
     is_short = len(told) == len(found) == 1
     return [f"{answer.status_code} {told[0]}"] if is_short else [str(answer.status_code), *told]
 
@@ -224,11 +228,13 @@ def _problem(told: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _parts(found: list[Any], parts: list[str]) -> list[str]:
+def _parts(found: list[Any], parts: list[str], headers: Mapping[str, str]) -> list[str]:
     """The parts of an answer, each a line; what an event lacks is left out."""
     for part in parts:
         word, _, text = part.partition(" ")
-        found = _PARTS[word](found, text) if word in _PARTS else _named(found, part.split())
+        found = (
+            _PARTS[word](found, text) if word in _PARTS else _named(found, part.split(), headers)
+        )
     return [_line(each) for each in found]
 
 
@@ -244,16 +250,17 @@ _PARTS: dict[str, Callable[[list[Any], str], list[Any]]] = {
 }
 
 
-def _named(found: list[Any], paths: list[str]) -> list[str]:
-    rows = [[_line(_at(each, path)) for path in paths] for each in found]
+def _named(found: list[Any], paths: list[str], headers: Mapping[str, str]) -> list[str]:
+    rows = [[_line(_at(each, path, headers)) for path in paths] for each in found]
     return [", ".join(filter(None, row)) for row in rows if any(row)]
 
 
-def _at(value: Any, path: str) -> Any:
+def _at(value: Any, path: str, headers: Mapping[str, str] = httpx.Headers()) -> Any:
+    """What a document has at a path, or else its answer in a header."""
     try:
         return at(value, path)
-    except KeyError:
-        return ""
+    except (KeyError, TypeError):
+        return headers.get(path, "")
 
 
 def _line(value: Any) -> str:
