@@ -25,6 +25,15 @@ from replan import (
     stream,
     waiting_for,
 )
+from replan.pipelines import (
+    BaseAgent,
+    InteractionUnit,
+    Response,
+    StateHandler,
+    SubThreadAgent,
+    SubThreadExecutionHandler,
+    SubThreadPreparationHandler,
+)
 from replan.ports.run_context import here
 from replan.testing import ScriptedModel, always
 from scripts import COMPLETE, THREAD
@@ -186,6 +195,57 @@ async def test_an_approval_that_is_sent_twice_lets_no_plan_in_a_step_run():
             await runtime.answer(begun.run_id, {"plan": "approve"})
         await (await runtime.answer(begun.run_id, {each.key: "approve" for each in asked}))
         assert ((await begun.report()).outcome, len(done)) == ("completed", 4)
+
+
+async def test_each_phase_of_a_pipeline_runs_a_team_of_its_own_however_often_it_waits():
+    done = []
+
+    def work(context):
+        done.append(ask_user("Which?"))
+        return "done"
+
+    model = ScriptedModel({"think": always(PLAN), "feedback": always(COMPLETE)})
+    worker = Specialist("a", "Works.", run=work, effects="pure")
+    inner = build_graph(Team(Host(model), [worker], approval="plan"))
+
+    class DraftWritingHandler(StateHandler):
+        async def handle(self, task, thread, agent):
+            state = await inner.ainvoke({"messages": [("user", f"Do {self.phase}.")]})
+            return Response(f"{self.phase} {state['outcome']}")
+
+    class DraftWritingAgent(SubThreadAgent):
+        async def _initialize_interaction_units(self):
+            writing = DraftWritingHandler(phase="draft_writing", next_phase="draft_revision")
+            revision = DraftWritingHandler(phase="draft_revision")
+            self.interaction_units = {
+                each.phase: await InteractionUnit.create(state_handler=each)
+                for each in (writing, revision)
+            }
+
+    class DraftExecutionHandler(SubThreadExecutionHandler):
+        sub_thread_agent = DraftWritingAgent
+
+    class DraftAgent(BaseAgent):
+        async def _initialize_state_handlers(self):
+            prepare, execute = SubThreadPreparationHandler(), DraftExecutionHandler()
+            self.state_handlers = {prepare.phase: prepare, execute.phase: execute}
+
+    judge = ScriptedModel({"feedback": always(COMPLETE)})
+    writer = Specialist("writer", "Writes.", pipeline=DraftAgent, effects="pure")
+    graph = build_graph(Team(Host(judge), [writer]), checkpointer=InMemorySaver())
+    result = await run(graph, {"plan": "- [ ] 1. It @writer\n"}, config=THREAD)
+    plans = []
+    for colour in ("red", "grey", "blue", "green", "none"):
+        asked = result.pending_questions
+        if [each.kind for each in asked] == ["plan"]:
+            plans.append(asked[0].key)
+            result = await run(graph, Command(resume={asked[0].key: "approve"}), config=THREAD)
+            asked = result.pending_questions
+        if asked:
+            result = await run(graph, Command(resume={asked[0].key: colour}), config=THREAD)
+    assert (result.outcome, result.results[1].text) == ("completed", "draft_revision completed")
+    assert done == ["red", "grey", "blue", "green"]
+    assert len(set(plans)) == 2
 
 
 async def test_a_step_whose_team_did_nothing_is_not_done():

@@ -17,6 +17,7 @@ from replan.nodes.host.new_settings import with_new_settings
 from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
 from replan.ports.ask_user import path_of_step
+from replan.ports.run_context import here
 from replan.specialists.services import Services
 from replan.specialists.steps.answer_events import report_plan_decision
 from replan.state.enhanced import EnhancedState, new_version, with_history
@@ -52,7 +53,7 @@ async def plan_approval(
     key = decision_key(plan, state.get("current_round", 1))
     plan = with_history(plan, state)
     # Steps may run teams that ask at the same time.
-    shown, asked_at = question.inside(path_of_step()), checkpoint_of(runtime)
+    shown, asked_at = question.inside(path_of_step(), here().place), checkpoint_of(runtime)
     gate = _Gate(shown, plan, services, run_id, key, asked_at)
     decided = await gate.decided()
     emitter = emitter_of(state, services, runtime)

@@ -1,8 +1,8 @@
 """What the components of a pipeline get from outside while it works, its way to a model too."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, overload
@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.base.errors import ConfigurationError, PhaseError, ThreadError
 from replan.base.langgraph_inside.callbacks import is_seen
+from replan.base.langgraph_inside.tasks import as_part, inherited_config
 from replan.base.texts.storable import storable_text
 from replan.log.events.types import BaseEvent
 from replan.models.chat import Chat
@@ -106,10 +107,18 @@ def using_host_utils(utils: HostUtils) -> AbstractContextManager[None]:
     return using(phase=utils)
 
 
-def in_phase(phase: str, path: SubThreadPath | None, number: int) -> AbstractContextManager[None]:
+@contextmanager
+def in_phase(phase: str, path: SubThreadPath | None, number: int) -> Generator[None]:
     """Set which phase of which sub-thread works in this block, and the number of its round."""
     utils = replace(host_utils(), phase=phase, path=str(path or ""))
-    return using(phase=utils, place=f"{path or ''}#{number}")
+    place, config = f"{path or ''}#{number}", inherited_config.get()
+    # A phase that is done is left out when its step begins again, with the graphs that it ran.
+    around = inherited_config.set(config and as_part(config, place))
+    try:
+        with using(phase=utils, place=place):
+            yield
+    finally:
+        inherited_config.reset(around)
 
 
 class AIAdapter:

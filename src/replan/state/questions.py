@@ -153,11 +153,15 @@ class Question(Value):
         of_plan = _PLAN_KEY.fullmatch(self.key) if self.kind == "plan" else None
         return of_plan["path"].removesuffix("/") if of_plan else ""
 
-    def inside(self, path: str) -> "Question":
-        """The question about a plan, as a team asks it in a step with this path."""
+    def inside(self, path: str, place: str) -> "Question":
+        """The question about a plan, as a team asks it in a step with this path.
+
+        The place is that of the step's pipeline at which the team works, if it has one: it may run
+        teams one after another.
+        """
         if not path:
             return self
-        key = path + self.key
+        key = path + self.key + (f"/{digest_of(place)[:_SHORT_KEY]}" if place else "")
         return self.replace(key=key, fingerprint=fingerprint_of(key, self.fingerprint))
 
     def bound(self, answer: JsonValue) -> JsonValue:

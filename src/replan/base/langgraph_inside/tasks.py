@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import count
 from typing import Any, NamedTuple, cast
 
@@ -186,6 +187,26 @@ def as_task(config: RunnableConfig, node: str, number: int) -> RunnableConfig:
         "langgraph_checkpoint_ns": own[_NAMESPACE],
     }
     return {**config, "configurable": {**configurable(config), **own}, "metadata": metadata}
+
+
+def as_part(config: RunnableConfig, name: str) -> RunnableConfig:
+    """The configuration for a part of a task that may be left out when the task begins again.
+
+    LangGraph tells the graphs inside a task by their order, and would take one for another.
+    """
+    namespace, counters = configurable(config).get(_NAMESPACE), configurable(config).get(_COUNTERS)
+    if not namespace or counters is None:
+        return config
+    # LangGraph drops numbers from a namespace where it looks for a graph.
+    parts = str(namespace).split("|")
+    while parts[-1].isdigit():
+        parts.pop()
+    number = int(sha256(name.encode()).hexdigest()[:12], 16)
+    own = {
+        _NAMESPACE: f"{'|'.join(parts)}|{number}",
+        _COUNTERS: replace(counters, subgraph_counter=count().__next__),
+    }
+    return {**config, "configurable": {**configurable(config), **own}}
 
 
 def signal_in(config: RunnableConfig, node: str, signal: GraphBubbleUp) -> GraphBubbleUp:
