@@ -3,12 +3,13 @@
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from replan import ModelCallError, build_graph, run
+from replan import ModelCallError, build_graph, run, stream
 from replan.team.team_file import read_team_file
-from replan.testing import Hang, OpenAIServer, Reply, always
-from scripts import COMPLETE, THREAD
+from replan.testing import Hang, HttpFault, OpenAIServer, Reply, Reset, always
+from scripts import COMPLETE, COMPLEX, SIMPLE, THREAD
 
 IDLE = "StepTimeoutError: no sign of work for 2 s"
+PLAN_OF_ONE = "- [ ] 1. Look @a\n"
 PLAN = "- [ ] 1. Look @a\n- [ ] 2. Send it @b (after 1)\n"
 TEAM = """\
 name: office
@@ -77,6 +78,29 @@ async def test_a_steps_own_bound_counts_if_it_is_the_shorter_one(graph_of):
         plan = "- [ ] 1. Look @a (retries 0; idle timeout 2s)\n"
         state = (await run(graph, given(plan), config=THREAD)).state
     assert state["current_plan"].step(1).feedback == IDLE
+
+
+@pytest.mark.parametrize("bounds", ["", ", max_seconds: 100"])
+async def test_a_pause_that_a_server_asks_for_is_not_idle(graph_of, bounds):
+    def busy(reply):
+        return [Reply(fault=HttpFault(503, retry_after=1.5)), reply]
+
+    script = {"think": busy(COMPLEX + PLAN_OF_ONE), "step 1": busy("Seen."), "feedback": COMPLETE}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, limits=f"idle_timeout: 0.5, step_retries: 0{bounds}")
+        state = (await run(graph, "Go.", config=THREAD)).state
+    assert state["current_plan"].step(1).status == "completed"
+
+
+async def test_the_pause_behind_a_shown_reply_that_broke_off_is_not_idle(graph_of):
+    answer = f"{SIMPLE}A long answer of many words."
+    script = {"think": [*[Reply(answer, fault=Reset(after=6))] * 2, answer]}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, limits="idle_timeout: 0.3, max_seconds: 100")
+        events = [event async for event in stream(graph, "Go.", config=THREAD)]
+    kinds = [event.type for event in events]
+    assert kinds.index("answer_token") < kinds.index("answer_reset")
+    assert events[-1].text == "A long answer of many words."
 
 
 async def test_a_call_of_the_host_may_not_be_silent_either(graph_of):

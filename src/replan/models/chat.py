@@ -12,7 +12,7 @@ from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
-from tenacity import AsyncRetrying, retry_if_exception
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from replan.base.errors import ReplanError, ReplyTooLongError
 from replan.base.failures import broke_off, describe, is_transient
@@ -253,8 +253,13 @@ class _ReplyRequest:
             retry=retry_if_exception(lambda error: not self.is_shown and is_transient(error)),
             stop=lambda _: self.calls - self.refusals >= tries,
             wait=_pause,
+            before_sleep=self._note_pause,
             reraise=True,
         )
+
+    def _note_pause(self, state: RetryCallState) -> None:
+        for one in self.allowances:
+            one.pauses(state.next_action.sleep if state.next_action else 0.0)
 
     async def _request_stream(self) -> AIMessage:
         on_text = self.on_text and whole_characters(self.on_text)

@@ -68,6 +68,10 @@ class Allowance(BaseCallbackHandler):
         """
         raise NotImplementedError
 
+    def pauses(self, seconds: float) -> None:
+        """Note that nothing is done for so long, before a call is made again."""
+        raise NotImplementedError
+
     def ending_if_silent(self) -> AbstractAsyncContextManager[None]:
         """A block that fails if its call falls silent for too long, and whose caller goes on."""
         raise NotImplementedError

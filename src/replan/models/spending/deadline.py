@@ -208,6 +208,8 @@ async def in_time(
                 if is_bounded:
                     await clocks.note(scopes)
     finally:
+        # What is around it may rest before it does such work again.
+        timed.idle = math.inf
         is_late = not task.done()
         await _left(task)
     if is_late:

@@ -160,6 +160,10 @@ class Meter(Allowance):
         """Take a sign of work: something came, began or ended."""
         self.signed_at = time.monotonic()
 
+    def pauses(self, seconds: float) -> None:
+        """Note a pause before a call is made again: silence begins behind it."""
+        self.signed_at = time.monotonic() + seconds
+
     @asynccontextmanager
     async def ending_if_silent(self) -> AsyncGenerator[None]:
         """A block that fails if its work falls silent; what is around it goes on."""
