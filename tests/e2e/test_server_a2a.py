@@ -142,6 +142,10 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
             assert told.status_code in (400, 409, 422), told.text
             assert "was cancelled" in told.json()["detail"], told.text
             assert "Begin a new run" in told.json()["detail"]
+        # Nor is it in the lists of those that somebody has to answer.
+        asked = (await client.get("/runs", params={"outcome": "waiting"})).json()["runs"]
+        assert asked == []
+        assert (await client.get(f"/runs/{task.id}")).json()["outcome"] == "interrupted"
         same = await agent.get_task(GetTaskRequest(id=task.id))
         assert same.status.state == TaskState.TASK_STATE_CANCELED
         at_once = SendMessageConfiguration(return_immediately=True)

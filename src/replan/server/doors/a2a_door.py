@@ -113,7 +113,9 @@ class CallerTasks(RequestHandler):
             log, now = self.served.storage.log, self.served.clock()
             await bar(log, report.run_id, "cancelled", at=now, by=self.who.person)
             await self.served.stop(report, self.who)
-            await self.served.wait_for_rest(report)
+            if await self.served.wait_for_rest(report) == "waiting":
+                # Nobody is to answer it any more.
+                await self.served.storage.runs.update(report.run_id, "interrupted", now)
             return await self._task_of(await self._report(report.run_id))
 
     async def on_list_tasks(
