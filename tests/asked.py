@@ -13,6 +13,7 @@ whether it has one. Further commands:
     $ back to NODE 2        to where it stood then, from where it is edited and goes on
     $ edit 1/name TEXT      writes another result into the state, as people do in Studio
     $ edit OLD -> NEW       so with other words of the plan, or `edit FILE` with another plan
+    $ raise NAME=3 by=Ada   raises limits of a run that one of them ended
     $ again OLD -> NEW      asks with the document that it came to, edited (`\\n`: a new line)
     $ shown NAME NAME       what the interrupt shows of what is asked
     $ prompt NODE 2 | grep  a part of what the second call of a node was told
@@ -37,9 +38,11 @@ from langgraph.types import Command
 from asked_teams import made, team_of
 from replan import (
     InputError,
+    Limits,
     RunSettings,
     build_graph,
     open_storage,
+    raise_limits,
     stream,
 )
 from replan.plan import parse_plan_from_markdown
@@ -50,6 +53,7 @@ from two_ways import calls_of
 
 COMPLAINT = 200
 _CREATED = re.compile(r', "created_at": "[^"]*"')
+_AT = re.compile(r"[-\d]{10} \d\d:\d\d UTC")
 _YAML, _WORDS = "{[0123456789'", ("true", "null")
 
 
@@ -104,8 +108,10 @@ class Asked:
         word, _, text = command.partition(" ")
         if word in ("prompt", "shown", "state"):
             told = await self._looked(word, text.split())
-        elif word in ("edit", "back"):
-            told = await (self._edited(text) if word == "edit" else self._back(*text.split()[1:]))
+        elif word in ("edit", "back", "raise"):
+            told = await {"edit": self._edited, "back": self._back, "raise": self._raised}[word](
+                text
+            )
         else:
             text, _, until = text.partition(" until ")
             told = await self._followed(await self._given(word, text), *until.split())
@@ -127,7 +133,18 @@ class Asked:
                 return {"plan": _changed(plan.content, text)}
         return None
 
-    async def _back(self, node: str, number: str = "1") -> list[str]:
+    async def _raised(self, text: str) -> list[str]:
+        limits = dict(each.split("=") for each in text.split())
+        by = {"by": limits.pop("by")} if "by" in limits else {}
+        settings = RunSettings(limits=Limits(**limits))
+        try:
+            await raise_limits(self._graph, settings=settings, config=THREAD, **by)
+        except InputError as refused:
+            return [f"refused: {refused}"]
+        return []
+
+    async def _back(self, text: str) -> list[str]:
+        node, number = f"{text} 1".split()[1:3]
         stood = [each async for each in self._graph.aget_state_history(THREAD)][::-1]
         self._at = [each.config for each in stood if each.next == (node,)][int(number) - 1]
         return []
@@ -293,7 +310,7 @@ def _end(events: list[Any]) -> list[str]:
     streamed = "".join(event.text for event in events[reset:] if event.type == "answer_token")
     if streamed != last.answer.text:
         lines.append(f"streamed: {_shortened(streamed)}".strip())
-    lines += [f"warning: {each}" for each in last.warnings]
+    lines += [f"warning: {_AT.sub('TIME', each)}" for each in last.warnings]
     return lines + [
         f"then a summary of {event.covered} messages: {event.error}".rstrip(": ")
         for event in events

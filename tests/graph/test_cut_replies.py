@@ -1,17 +1,12 @@
 """A reply that was cut off: a plan is asked for again and never run, an answer is marked."""
 
-import pytest
-from langgraph.checkpoint.memory import InMemorySaver
-
-from replan import RunSettings, raise_limits, run, stream
-from replan.errors import InputError
+from replan import stream
 from replan.testing import Reply
-from scripts import COMPLETE, THREAD
+from scripts import COMPLETE
 from two_ways import calls_of
 
 PLAN = "# Two\n\n- [ ] 1. Find it @researcher\n- [ ] 2. Compare it @analyst (after 1)\n"
 THINK = f"---\ncomplexity: complex\n---\n{PLAN}"
-SIMPLE = "---\ncomplexity: simple\n---\nIt is Par"
 
 
 def cut(text, reason="length"):
@@ -40,11 +35,3 @@ async def test_a_result_that_stays_cut_off_counts_and_is_marked_wherever_it_is_s
     assert "> [Incomplete: the reply was cut off at its length limit.]" in plan.content
     # The answer was made of it, and is whole itself.
     assert events[-1].outcome == "completed"
-
-
-async def test_no_larger_limit_lets_a_run_go_on_whose_answer_was_cut_off(team, on_script):
-    with on_script({"think": cut(SIMPLE)}) as model:
-        graph = team(model, checkpointer=InMemorySaver())
-        await run(graph, "Capital?", config=THREAD)
-    with pytest.raises(InputError, match="No limit ended this run"):
-        await raise_limits(graph, settings=RunSettings(), config=THREAD)

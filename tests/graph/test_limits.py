@@ -1,6 +1,5 @@
 """Hard limits: no fan-out goes past one, a limited run answers, and a restart forgets none."""
 
-import asyncio
 import itertools
 import re
 
@@ -81,67 +80,6 @@ async def test_a_server_that_counts_a_hundred_times_as_much_is_believed_when_it_
     # Nothing is left for a model, so a rule answers with the results.
     assert result.text.startswith("## 1. Part 1\n\ntext")
     assert "The limit max_tokens=50000 is reached." in result.text
-
-
-async def test_the_time_of_a_run_cuts_its_steps_and_leaves_them_pending():
-    going = asyncio.Event()
-
-    async def hang(context):
-        going.set()
-        await asyncio.Event().wait()
-
-    graph = team(
-        scripted("-"),
-        Specialist(name="a", intended_use="Works.", run=hang),
-        limits=Limits(**WIDE, max_seconds=2),
-    )
-    end, told = ending(await events_of(graph, plan_of(20)))
-    assert going.is_set()
-    assert (end.outcome, told) == ("partial", [("max_seconds", 2)])
-    assert "1. Part 1: not run, the limit max_seconds was reached" in end.answer.text
-    assert end.answer.text.startswith("The answer.")
-
-
-async def test_a_host_that_never_answers_ends_with_the_time_of_the_run():
-    async def hang(_):
-        await asyncio.Event().wait()
-
-    model = ScriptedModel({"feedback": [always(hang)], "final_answer": [always(hang)]})
-    done = Specialist(name="a", intended_use="Works.", run=lambda context: "done")
-    graph = team(model, done, limits=Limits(max_seconds=0.5))
-    end, told = ending(await events_of(graph, plan_of(2)))
-    assert told == [("max_seconds", 0.5)]
-    # Both steps are done, but there was no time left to make an answer of them.
-    assert end.outcome == "partial"
-    assert "## 2. Part 2\n\ndone" in end.answer.text
-    assert "The limit max_seconds=0.5 is reached." in end.answer.text
-
-
-async def test_all_tries_of_a_step_share_its_budget():
-    model = scripted(ConnectionError("reset"))
-    graph = team(model, limits=Limits(step_retries=9, per_step=Budget(max_model_calls=2)))
-    state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})).state
-    calls = [call.step for call in model.calls if call.step]
-    assert sorted(calls) == [1, 1, 2, 2]
-    assert "max_model_calls=2 of step 2" in state["current_specialist_results"]["2/a"].error
-
-
-async def test_the_time_of_a_step_is_bounded_over_its_tries_and_others_have_their_own():
-    async def hang(context):
-        if context.plan_step.id == 1:
-            await asyncio.Event().wait()
-        return "done"
-
-    limits = Limits(step_timeout=0.15, step_retries=99, per_step=Budget(max_seconds=0.3))
-    graph = team(
-        scripted("-"),
-        Specialist(name="a", intended_use="Works.", run=hang, effects="pure"),
-        limits=limits,
-    )
-    state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})).state
-    failed = state["current_specialist_results"]["1/a"]
-    assert "max_seconds=0.3 of step 1" in failed.error
-    assert state["current_plan"].completed_steps == (2,)
 
 
 async def test_what_a_foreign_function_makes_of_a_limit_leaves_its_step_pending():

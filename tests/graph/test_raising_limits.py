@@ -61,35 +61,6 @@ async def test_a_limited_run_goes_on_with_its_whole_results(team, scripted):
     assert LONG.strip() in str(asked.messages)
 
 
-async def test_a_direct_answer_that_a_limit_took_is_given_then(team, scripted):
-    model = scripted({"think": "---\ncomplexity: simple\n---\n", "direct_answer": "Yes."})
-    other = scripted({})
-    host = Host(model=model, feedback_model=other)
-    graph = team(model, host=host, checkpointer=InMemorySaver(), limits=Limits(max_model_calls=1))
-    first = (await run(graph, "Is it?", config=THREAD)).state
-    assert (first["outcome"], first["limit_reached"]) == ("failed", "max_model_calls")
-    await raise_limits(graph, settings=limits(max_model_calls=2), config=THREAD)
-    second = (await run(graph, None, config=THREAD)).state
-    assert (second["outcome"], second["final_answer"].text) == ("answered", "Yes.")
-
-
-async def test_only_a_larger_limit_lets_it_go_on(team, scripted):
-    model = scripted({"step 1": "One.", "feedback": always(JUDGED)})
-    graph = team(model, checkpointer=InMemorySaver(), limits=Limits(max_steps=1))
-    plan = "- [ ] 1. One @researcher\n- [ ] 2. Two @analyst (after 1)\n"
-    await run(graph, {"plan": plan}, config=THREAD)
-    for settings in (RunSettings(), limits(max_steps=1), limits(max_rounds=99)):
-        with pytest.raises(InputError, match=r"max_steps=1 ended this run\. Raise it"):
-            await raise_limits(graph, settings=settings, config=THREAD)
-
-
-async def test_a_run_that_no_limit_ended_takes_no_larger_one(team, script):
-    graph = team(ScriptedModel(script), checkpointer=InMemorySaver())
-    await run(graph, "Compare.", config=THREAD)
-    with pytest.raises(InputError, match="No limit ended this run"):
-        await raise_limits(graph, settings=limits(max_steps=200), config=THREAD)
-
-
 async def test_a_served_graph_raises_no_limit_and_says_where_to_do_it(team, scripted):
     model = scripted({"step 1": "One.", "step 2": "Two.", "feedback": always(JUDGED)})
     specialists, saver = [analyst(model)], InMemorySaver()
