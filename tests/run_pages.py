@@ -21,6 +21,7 @@ judges (then it is content). What a session comes to stands below its commands:
 import asyncio
 import json
 import os
+import re
 from collections.abc import Awaitable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ from replan.prompts.sections import sections_of as parts_of
 from replan.testing import ScriptedModel, always
 from scripts import END
 from transcripts import BLOCK, COMMAND, reply_of, sections_of
+
+_AT = re.compile(r"[-\d]{10} \d\d:\d\d UTC")
 
 
 class Desk:
@@ -80,6 +83,7 @@ class Desk:
 
     def team(self, feedback=(), effects="pure", **options):
         self.model = ScriptedModel({"feedback": self._judging(*feedback)})
+        effects = None if effects == "undeclared" else effects
         worker = Specialist(name="a", intended_use="Works.", run=self.work, effects=effects)
         other = Specialist(name="b", intended_use="Sends.", run=self.work, effects="unsafe")
         return Team(host=Host(model=self.model), specialists=[worker, other], **options)
@@ -235,7 +239,7 @@ class RunOfPage:
         events = [event async for event in self.runtime.events(self.run.run_id)]
         lines += [line for event in events[self.seen :] for line in _told(event)]
         self.seen = len(events)
-        lines += [f"warning: {each}" for each in result.warnings]
+        lines += [f"warning: {_AT.sub('TIME', each)}" for each in result.warnings]
         lines += result.text.splitlines()
         for asked in report.pending_questions:
             lines += [f"asks {asked.key}: {asked.text}"]

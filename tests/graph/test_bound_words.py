@@ -96,34 +96,6 @@ async def test_a_word_about_another_plan_is_refused_and_the_plan_asked_about_aga
     assert (state["outcome"], bank.paid) == ("completed", ["Pay Ann"])
 
 
-async def test_a_word_given_for_a_plan_that_was_edited_meanwhile_is_refused():
-    bank = Bank(approval="always")
-    graph = bank.by_function()
-    await run(graph, {"plan": PLAN}, config=THREAD)
-    edit = {"current_plan": {"content": PLAN.replace("Ann", "Mallory 9999")}}
-    await graph.aupdate_state(THREAD, edit)
-    state = (await run(graph, await said(graph, "approve", THREAD), config=THREAD)).state
-    assert (state["outcome"], bank.paid) == ("waiting", [])
-    assert "Mallory" in waiting_for(state)[0].text
-    # To go on without a word does not make the refused one count.
-    state = (await run(graph, None, config=THREAD)).state
-    assert (state["outcome"], bank.paid) == ("waiting", [])
-    state = (await run(graph, await said(graph, "approve", THREAD), config=THREAD)).state
-    assert (state["outcome"], bank.paid) == ("completed", ["Pay Mallory 9999"])
-
-
-async def test_a_word_that_comes_before_the_plan_is_shown_does_not_approve_it():
-    bank = Bank(approval="always")
-    graph = bank.by_function()
-    other = {"configurable": {"thread_id": "cut off"}}
-    async for _ in graph.astream({"plan": PLAN}, other, interrupt_before=["plan_approval"]):
-        pass
-    state = (await run(graph, await said(graph, "approve", other), config=other)).state
-    assert (state["outcome"], bank.paid) == ("waiting", [])
-    state = (await run(graph, await said(graph, "approve", other), config=other)).state
-    assert (state["outcome"], bank.paid) == ("completed", ["Pay Ann"])
-
-
 async def test_a_word_that_comes_before_a_call_is_shown_does_not_approve_it():
     bank = Bank()
     graph = bank.graph(9999)
