@@ -139,6 +139,20 @@ async def apaint(room: str) -> str:
 apaint.__name__ = "paint"
 
 
+async def agrouped(room: str) -> str:
+    """Paint a room.
+
+    Args:
+        room: Which one.
+    """
+    async with asyncio.TaskGroup() as group:
+        painted = group.create_task(apaint(room))
+    return painted.result()
+
+
+agrouped.__name__ = "paint"
+
+
 def calling(*rooms):
     calls = [
         {"name": "paint", "args": {"room": room}, "id": f"call-{room}", "type": "tool_call"}
@@ -147,7 +161,7 @@ def calling(*rooms):
     return AIMessage("", tool_calls=calls)
 
 
-@pytest.mark.parametrize("tool", [paint, apaint], ids=["sync", "async"])
+@pytest.mark.parametrize("tool", [paint, apaint, agrouped], ids=["sync", "async", "group"])
 async def test_tools_that_are_called_at_once_ask_at_once_and_get_their_own_answers(tool):
     def reply(messages):
         heard = sorted(message.text for message in messages if message.type == "tool")
@@ -193,6 +207,12 @@ async def awaiting(context):
     return await in_a_task(context)
 
 
+async def grouped(context):
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(awaiting(context))
+    return first.result()
+
+
 @pytest.mark.parametrize(
     "how",
     [
@@ -202,11 +222,12 @@ async def awaiting(context):
         {"streamable": lambda messages: iter([f"heard {ask_user('Which?')}"])},
         {"invokable": in_a_thread},
         {"run": awaiting},
+        {"run": grouped},
         {"run": lambda context: "done", "asks": True},
     ],
-    ids=["graph", "runnable", "function", "pieces", "thread", "task", "sync"],
+    ids=["graph", "runnable", "function", "pieces", "thread", "task", "group", "sync"],
 )
-async def test_whatever_works_for_a_step_can_ask(how):
+async def test_whatever_works_for_a_step_can_ask(how, caplog):
     if how.pop("asks", False):
         how = {"run": lambda context: f"heard {ask_user('Which?')}"}
     with ScriptedModel({"feedback": COMPLETE}) as model:
@@ -217,9 +238,10 @@ async def test_whatever_works_for_a_step_can_ask(how):
         assert keys(state) == ["1/a/1"]
         state = await answer(graph, "blue")
     assert state["current_specialist_results"]["1/a"].text == "heard blue"
+    assert "failed" not in caplog.text
 
 
-async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_answers():
+async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_answers(caplog):
     ran, runs = [], set()
 
     def inside(context):
@@ -256,6 +278,39 @@ async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_an
     assert texts == {"1/a": "heard one", "2/a": "outside two", "3/a": "heard three"}
     assert ran == ["prepared"] * 2
     assert len(runs) == 2
+    assert "failed" not in caplog.text
+
+
+@pytest.mark.parametrize("is_broken", [False, True], ids=["alone", "with an error"])
+async def test_teams_that_a_step_runs_in_a_task_group_ask_one_after_the_other(is_broken, caplog):
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        inner = graph_of(lambda context: f"heard {ask_user('Which?')}", model)
+
+        async def work(context):
+            async def one():
+                state = (await run(inner, given(ONE))).state
+                return state["current_specialist_results"]["1/a"].text
+
+            async def broken():
+                raise ValueError("It is broken.")
+
+            async with asyncio.TaskGroup() as group:
+                texts = [group.create_task(one()) for _ in range(2)]
+                if is_broken:
+                    group.create_task(broken())
+            return "; ".join(text.result() for text in texts)
+
+        graph = graph_of(work, model, InMemorySaver())
+        state = (await run(graph, given(ONE), config=THREAD)).state
+        if is_broken:
+            assert "ValueError: It is broken." in state["current_specialist_results"]["1/a"].error
+            return
+        assert keys(state) == ["1/a/1/a/1"]
+        state = await answer(graph, "one")
+        assert keys(state) == ["1/a/1/a/1"]
+        state = await answer(graph, "two")
+    assert state["current_specialist_results"]["1/a"].text == "heard one; heard two"
+    assert "failed" not in caplog.text
 
 
 async def test_a_question_cannot_be_swallowed():

@@ -4,7 +4,8 @@ import json
 import math
 import re
 import traceback
-from collections.abc import Iterator, Set as AbstractSet
+from collections.abc import Generator, Iterator, Set as AbstractSet
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, cast
 
@@ -229,6 +230,29 @@ def is_signal(error: BaseException) -> bool:
     return _is_of(error, {"GraphBubbleUp"})
 
 
+@contextmanager
+def bare_signals() -> Generator[None]:
+    """A block of foreign code, out of which a signal comes bare, also out of its task groups.
+
+    A group that other errors ended, too, stays what it is: a failure.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as errors:
+        if (signal := _signal_in(errors)) is None:
+            raise
+        raise signal from errors
+
+
+def _signal_in(error: BaseException) -> BaseException | None:
+    """The signal that an error is, or the first of a group that holds nothing else."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        found = [_signal_in(each) for each in group.exceptions]
+        return found[0] if all(found) else None
+    return error if is_signal(error) else None
+
+
 def _is_of(error: BaseException, names: AbstractSet[str]) -> bool:
     """Whether an error is of a class of one of these names, or of one derived from it."""
     return any(kind.__name__ in names for kind in type(error).__mro__)
@@ -264,6 +288,10 @@ def own_traceback(
 
 
 def _class_and_message(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        # Its own message has the number of its errors alone.
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return "; ".join(map(_class_and_message, group.exceptions))
     name = type(error).__name__
     message = " ".join(without_secrets(_message(error)).split())
     if isinstance(error, PhaseError):

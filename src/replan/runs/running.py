@@ -15,6 +15,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import GraphOutput, StateSnapshot
 
 from replan.base.errors import InputError
+from replan.base.failures import is_signal
 from replan.log.events.listeners import Listener
 from replan.log.events.types import (
     ApprovalRequested,
@@ -200,6 +201,9 @@ def _log_end(call: Call) -> Generator[None]:
         logger.info("run stopped", extra=about)
         raise
     except Exception as error:
+        if is_signal(error):
+            logger.info("run waits", extra=about)
+            raise
         logger.error("run failed", extra={**about, "error": type(error).__name__})  # noqa: TRY400
         raise
     except BaseException:

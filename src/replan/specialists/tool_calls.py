@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from replan.base.declared.mistakes import mistakes_in
 from replan.base.declared.part import Effects
 from replan.base.errors import InDoubtError, ToolCallLostError
-from replan.base.failures import describe, is_fatal_for_run
+from replan.base.failures import bare_signals, describe, is_fatal_for_run
 from replan.base.langgraph_inside.langchain import called_by, runs_in_thread
 from replan.base.user_code import call
 from replan.base.values import restored
@@ -136,7 +136,8 @@ class ToolCalls:
         clock = asyncio.timeout(self.seconds)
         try:
             async with clock:
-                return await handler(own_request)
+                with bare_signals():
+                    return await handler(own_request)
         except GraphBubbleUp:
             # It waits for a person, and will be called again.
             await self.record.forget(call_number)
