@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import get_runtime
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from replan import (
     Host,
@@ -246,6 +246,24 @@ async def test_each_phase_of_a_pipeline_runs_a_team_of_its_own_however_often_it_
     assert (result.outcome, result.results[1].text) == ("completed", "draft_revision completed")
     assert done == ["red", "grey", "blue", "green"]
     assert len(set(plans)) == 2
+
+
+async def test_a_phase_that_asks_by_langgraphs_interrupt_fails_and_is_told_how_to_ask():
+    class NoteWritingHandler(StateHandler):
+        async def handle(self, task, thread, agent):
+            return Response(f"It is {interrupt('Which?')}.")
+
+    class NoteAgent(BaseAgent):
+        async def _initialize_state_handlers(self):
+            self.state_handlers = {"note_writing": NoteWritingHandler(phase="note_writing")}
+
+    judge = ScriptedModel({"feedback": always(COMPLETE)})
+    writer = Specialist("writer", "Writes.", pipeline=NoteAgent, effects="pure")
+    graph = build_graph(Team(Host(judge), [writer]), checkpointer=InMemorySaver())
+    result = await run(graph, {"plan": "- [ ] 1. It @writer\n"}, config=THREAD)
+    # It cannot be told to which phase an answer would go.
+    assert (result.outcome, result.pending_questions) == ("failed", ())
+    assert "Ask with `ask_user`" in result.results[1].error
 
 
 async def test_a_step_whose_team_did_nothing_is_not_done():

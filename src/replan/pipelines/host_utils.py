@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, overload
+from typing import Any, Literal, NoReturn, overload
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
-from replan.base.errors import ConfigurationError, PhaseError, ThreadError
+from replan.base.errors import ConfigurationError, PhaseError, QuestionError, ThreadError
 from replan.base.langgraph_inside.callbacks import is_seen
 from replan.base.langgraph_inside.tasks import as_part, inherited_config
 from replan.base.texts.storable import storable_text
@@ -113,12 +113,19 @@ def in_phase(phase: str, path: SubThreadPath | None, number: int) -> Generator[N
     utils = replace(host_utils(), phase=phase, path=str(path or ""))
     place, config = f"{path or ''}#{number}", inherited_config.get()
     # A phase that is done is left out when its step begins again, with the graphs that it ran.
-    around = inherited_config.set(config and as_part(config, place))
+    around = inherited_config.set(config and as_part(config, place, _interrupted))
     try:
         with using(phase=utils, place=place):
             yield
     finally:
         inherited_config.reset(around)
+
+
+def _interrupted() -> NoReturn:
+    raise QuestionError(
+        "LangGraph's `interrupt` cannot be answered in a phase of a pipeline: nobody could tell "
+        "which phase an answer is for. Ask with `ask_user`."
+    )
 
 
 class AIAdapter:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import count
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import AIMessageChunk
@@ -189,10 +189,13 @@ def as_task(config: RunnableConfig, node: str, number: int) -> RunnableConfig:
     return {**config, "configurable": {**configurable(config), **own}, "metadata": metadata}
 
 
-def as_part(config: RunnableConfig, name: str) -> RunnableConfig:
+def as_part(
+    config: RunnableConfig, name: str, interrupted: Callable[[], NoReturn]
+) -> RunnableConfig:
     """The configuration for a part of a task that may be left out when the task begins again.
 
-    LangGraph tells the graphs inside a task by their order, and would take one for another.
+    LangGraph tells the graphs inside a task, and its interrupts, by their order, and would take one
+    for another. The graphs are told by the part; an interrupt of the part itself is refused.
     """
     namespace, counters = configurable(config).get(_NAMESPACE), configurable(config).get(_COUNTERS)
     if not namespace or counters is None:
@@ -204,7 +207,9 @@ def as_part(config: RunnableConfig, name: str) -> RunnableConfig:
     number = int(sha256(name.encode()).hexdigest()[:12], 16)
     own = {
         _NAMESPACE: f"{'|'.join(parts)}|{number}",
-        _COUNTERS: replace(counters, subgraph_counter=count().__next__),
+        _COUNTERS: replace(
+            counters, subgraph_counter=count().__next__, interrupt_counter=interrupted
+        ),
     }
     return {**config, "configurable": {**configurable(config), **own}}
 
