@@ -337,19 +337,27 @@ class SessionBusyError(UsageError):
 class SessionConflictError(UsageError):
     """The session has another version than when the turn began. Nothing of the turn was stored.
 
+    Also: an exported session is brought in that is not newer than the stored one.
+
     Attributes:
         session_id: The session.
-        expected: The version with which the turn began.
+        expected: The version with which the turn began, or that of the exported session.
         found: The version that the session has now.
     """
 
-    def __init__(self, session_id: str, expected: int, found: int) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        expected: int,
+        found: int,
+        fix: str = "Load the session, and send the turn again.",
+    ) -> None:
         self.session_id = session_id
         self.expected = expected
         self.found = found
         super().__init__(
             f"The session '{session_id}' is at version {found}, and this is from version "
-            f"{expected}. Load the session, and send the turn again."
+            f"{expected}. {fix}"
         )
 
 

@@ -92,7 +92,8 @@ class UserSessions:
         async with self._owned(key):
             now = await self._now(key)
             if now.version and version_in(new) <= now.version:
-                raise SessionConflictError(key.session_id, version_in(new), now.version)
+                fix = "Only a newer one is brought in. Remove the stored one to have this one."
+                raise SessionConflictError(key.session_id, version_in(new), now.version, fix)
             await self._forget_run(key, now.context)
             before = AgentContext(session_id=key.session_id)
             turn = SessionTurn(
