@@ -155,10 +155,22 @@ async def test_an_answer_comes_while_other_steps_are_at_work(bench, where):
         assert result.results[2].text == "Attic is grey"
 
 
-async def test_of_two_answers_at_once_the_first_counts_and_the_other_is_refused(bench, where):
-    async with open_runtime(bench.team(), storage=where) as runtime:
+async def test_of_two_answers_at_once_the_first_counts_and_the_other_is_refused(
+    bench, where, monkeypatch
+):
+    async with (
+        open_storage(where, keep_days=30) as storage,
+        open_runtime(bench.team(), storage=storage) as runtime,
+    ):
         waits = await runtime.run(ASKS)
-        # So that the painters are at work when the other answers come.
+        forget = runtime.storage.log.forget_texts
+
+        async def late(before):
+            await bench.leave.wait()
+            await forget(before)
+
+        # The run is begun, and goes on when all answers have come.
+        monkeypatch.setattr(runtime.storage.log, "forget_texts", late)
         bench.leave.clear()
         blue = await runtime.answer(waits.run_id, {"1": "blue", "2": "grey"}, by="eva")
         with pytest.raises(InputError, match="by eva, came before this one"):
