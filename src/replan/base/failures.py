@@ -4,8 +4,7 @@ import json
 import math
 import re
 import traceback
-from collections.abc import Generator, Iterator, Set as AbstractSet
-from contextlib import contextmanager
+from collections.abc import Iterator, Set as AbstractSet
 from types import TracebackType
 from typing import Any, cast
 
@@ -230,18 +229,9 @@ def is_signal(error: BaseException) -> bool:
     return _is_of(error, {"GraphBubbleUp"})
 
 
-@contextmanager
-def bare_signals() -> Generator[None]:
-    """A block of foreign code, out of which a signal comes bare, also out of its task groups.
-
-    A group that other errors ended, too, stays what it is: a failure.
-    """
-    try:
-        yield
-    except BaseExceptionGroup as errors:
-        if (signal := _signal_in(errors)) is None:
-            raise
-        raise signal from errors
+def told_of(errors: BaseExceptionGroup) -> BaseException:
+    """What a group of tasks in foreign code ended with: LangGraph's signal, if nothing else did."""
+    return _signal_in(errors) or errors
 
 
 def _signal_in(error: BaseException) -> BaseException | None:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from replan.base.declared.mistakes import mistakes_in
 from replan.base.declared.part import Effects
 from replan.base.errors import InDoubtError, ToolCallLostError
-from replan.base.failures import bare_signals, describe, is_fatal_for_run
+from replan.base.failures import describe, is_fatal_for_run, told_of
 from replan.base.langgraph_inside.langchain import called_by, runs_in_thread
 from replan.base.user_code import call
 from replan.base.values import restored
@@ -136,8 +136,7 @@ class ToolCalls:
         clock = asyncio.timeout(self.seconds)
         try:
             async with clock:
-                with bare_signals():
-                    return await handler(own_request)
+                return await _answered(own_request, handler)
         except GraphBubbleUp:
             # It waits for a person, and will be called again.
             await self.record.forget(call_number)
@@ -150,6 +149,13 @@ class ToolCalls:
             if is_lost and run.effects == "unsafe":
                 return None
             return answer_of_failure(called, describe(error))
+
+
+async def _answered(request: ToolCallRequest, handler: Handler) -> ToolAnswer:
+    try:
+        return await handler(request)
+    except ExceptionGroup as errors:
+        raise told_of(errors) from errors.__cause__
 
 
 def _cut_to_fit(content: Content, remark: str) -> Content:

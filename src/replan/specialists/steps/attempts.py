@@ -19,7 +19,7 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from replan.base.errors import InDoubtError, LimitReachedError, QuestionError, StorageError
-from replan.base.failures import bare_signals, describe, is_busy, is_transient, own_traceback
+from replan.base.failures import describe, is_busy, is_transient, own_traceback, told_of
 from replan.base.langgraph_inside.tasks import (
     answers_to_interrupts,
     config_inside,
@@ -195,12 +195,13 @@ class StepWork:
 
     async def _do(self, work: Work, config: RunnableConfig) -> SpecialistResult:
         try:
-            with bare_signals():
-                returned = await watched(work(self.context, config), self._about)
+            returned = await watched(work(self.context, config), self._about)
             kept_names: frozenset[str] = getattr(self.specialist, "kept_names", frozenset())
             return storable_result(SpecialistResult.model_validate(returned), kept_names)
         except SystemExit as error:
             raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
+        except ExceptionGroup as errors:
+            raise told_of(errors) from errors.__cause__
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
