@@ -1,7 +1,7 @@
 """Mask secrets in texts that leave the process: known values, and what looks like a key.
 
-They are collected once, where they are handed in (`sources.py`), so that masking a text looks at
-nothing but the text.
+Known values are collected once, where they are handed in (`sources.py`), so that masking a text
+looks at nothing but the text.
 """
 
 import json

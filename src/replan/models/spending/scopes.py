@@ -1,4 +1,4 @@
-"""What a call may take, by an estimate that is never low, and the scopes that bound it.
+"""What a call may take, by an estimate that is seldom low, and the scopes that bound it.
 
 No server says before a call what it will count. The numbers are such that for English and Chinese
 prompts, and for JSON and code in them, the usual tokenizers count less in 99 of 100 cases: English

@@ -1,7 +1,7 @@
 """The ways to an MCP server: a program that is started, or an address; its answers are bounded.
 
-The client makes errors of answers that are not messages; of some it does not say what came, and of
-none whether the request was carried out. So such an answer is replaced by a JSON-RPC error.
+MCP's client makes errors of answers that are not messages; of some it does not say what came, and
+of none whether the request was carried out. So such an answer is replaced by a JSON-RPC error.
 """
 
 import json

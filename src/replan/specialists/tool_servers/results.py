@@ -1,8 +1,8 @@
 """What a tool server may send, and the outcome of a call of its tools, as text for a model.
 
-The client reads a program's messages line by line, and bounds no line. What it lets one choose is
-the encoding, so the bound is one. It checks results by the schemas that the server declares, in the
-event loop, however long that takes: so it is given only the part that takes no time.
+MCP's client reads a program's messages line by line, and bounds no line. What it lets one choose
+is the encoding, so the bound is one. It checks results by the schemas that the server declares, in
+the event loop, however long that takes: so it is given only the part that takes no time.
 """
 
 import codecs

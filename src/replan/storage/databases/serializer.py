@@ -1,11 +1,11 @@
 """The strict serializer of checkpoints: it restores our values, messages, and nothing else.
 
-What is encrypted is not compressed: its length would tell how much of a text is in it twice. The
-log is not, either: it can be read as it is.
-
 A checkpoint names the classes of its values. LangGraph's default makes an instance of any class
 that is named, so anyone who can write the database can run code; here only listed classes are made,
 and everything else stays plain data.
+
+Values are compressed, but not what is encrypted: its length would tell how much of a text is in it
+twice. Nor is the log: it can be read as it is.
 """
 
 import logging
