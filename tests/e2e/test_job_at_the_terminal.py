@@ -54,7 +54,8 @@ def test_a_job_is_a_conversation_and_no_plan_is_drawn_between_its_lines(tmp_path
         shown.type("2\r")
         shown.wait_for("Shall I do it?")
         shown.type("yes\r")
-        shown.wait_for("2 cups of green tea")
+        # Before the next line can be typed, the terminal would take it as a control of its own.
+        shown.wait_for("2 cups of green tea\n>")
         shown.type("\x04")
         assert shown.end() == 0
         told = shown.text
