@@ -64,6 +64,7 @@ async def test_a_client_has_the_facts_of_its_user_and_of_no_other_one(url):
     posing = {"configurable": {"langgraph_auth_user_id": "eva"}}
     for more in ({}, {"config": posing}, {"context": {"user": "bob"}}):
         state = await asked(url, "bob", ASKED, **more)
+        assert "final_answer" in state, state
         assert state["final_answer"]["content"] == "Nothing is remembered of this user."
     state = await asked(url, "bob", ASKED, context={"user": "eva"})
     assert "the server has authenticated another user" in state["__error__"]["message"]
